@@ -39,8 +39,8 @@ class Session(Protocol):
         """Run one tool that exists; returns the observation. Any exception is a tool error for the model."""
         ...
 
-    def verify(self) -> float:
-        """Reward in [0, 1] of the state reached so far."""
+    def verify(self) -> float | None:
+        """Reward in [0, 1] of the state reached so far; None where nothing can judge (a user's own request)."""
         ...
 
 
@@ -59,4 +59,8 @@ class Environment(Protocol):
 
     def reset(self, task: Task) -> Session:
         """A fresh session; sessions share nothing."""
+        ...
+
+    def live(self, text: str) -> Session:
+        """A fresh session for a user's own words; nothing verifies it, so only feedback can reward it."""
         ...

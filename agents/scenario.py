@@ -51,8 +51,10 @@ class ScenarioSession:
             raise KeyError(f"no tool {name}")
         return str(getattr(self._instance, name)(**arguments))
 
-    def verify(self) -> float:
-        """Fraction of checks that hold in the state reached so far."""
+    def verify(self) -> float | None:
+        """Fraction of checks that hold in the state reached so far; None without a checklist."""
+        if not self._checks:
+            return None
         state = vars(self._instance)
         passed = sum(_holds(source, state, self._initial) for source in self._checks)
         return round(passed / len(self._checks), REWARD_DIGITS)

@@ -65,6 +65,14 @@ class OrderDeskSuite:
         opening = (Message(Role.SYSTEM, SYSTEM), Message(Role.USER, task.text))
         return ScenarioSession(WORLD, task.payload, opening)
 
+    def live(self, text: str) -> ScenarioSession:
+        """A desk where every order exists, with a status drawn from the text."""
+        rng = random.Random(text)
+        statuses = sorted({status for kind in KINDS for status in kind.statuses})
+        orders = {order: {"status": rng.choice(statuses), "city": "Bern", "log": []} for order in ORDERS}
+        opening = (Message(Role.SYSTEM, SYSTEM), Message(Role.USER, text))
+        return ScenarioSession(WORLD, {"init_config": {"orders": orders}, "checklist_with_func": []}, opening)
+
     def gold(self, task: Task) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """The calls that solve a task with reward 1."""
         payload = task.payload
