@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from bank.message import Message
 
 
 class EnvironmentFault(Exception):
-    """The world itself failed (not the agent); the loop records it and the reward is 0."""
+    """The world itself failed (not the agent); the loop records it and gives no reward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,11 @@ class Session(Protocol):
     """Messages before the first turn; the last one is the user's."""
     tools: tuple[ToolSpec, ...]
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Run one tool that exists; returns the observation. Any exception is a tool error for the model."""
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str | Awaitable[str]:
+        """Run one tool that exists; returns the observation, or what to await for it where a tool waits.
+
+        Any exception is a tool error for the model, except `EnvironmentFault`.
+        """
         ...
 
     def verify(self) -> float | None:

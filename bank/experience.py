@@ -48,7 +48,7 @@ def _lines(reply: Message, observations: tuple[Message, ...]) -> list[str]:
 def _signature(call: ToolCall) -> str:
     try:
         arguments = json.loads(call.arguments)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # whatever a model may have written, huge integers and deep nesting included
         arguments = None
     if not isinstance(arguments, dict):
         return f"{call.name}({call.arguments})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -82,9 +83,15 @@ class OrderDeskSuite:
 
     def _build(self, split: Split, count: int) -> tuple[Task, ...]:
         rng = random.Random(f"{self.name}-{split.value}")
-        cells = [(kind, status) for kind in KINDS for status in kind.statuses]
-        drawn = [self._task(rng, split, *cells[index % len(cells)], index) for index in range(count)]
-        return tuple(drawn)
+        cells = itertools.cycle((kind, status) for kind in KINDS for status in kind.statuses)
+        drawn: dict[str, Task] = {}
+        for kind, status in itertools.islice(cells, count):
+            task = self._task(rng, split, kind, status, len(drawn))
+            # Two tasks of one text would judge the same thing twice, or let a task retrieve its own solution.
+            while task.text in drawn:
+                task = self._task(rng, split, kind, status, len(drawn))
+            drawn[task.text] = task
+        return tuple(drawn.values())
 
     def _task(self, rng: random.Random, split: Split, kind: Kind, status: str, index: int) -> Task:
         phrases = kind.phrases if split is Split.TRAIN else kind.held_out_phrases

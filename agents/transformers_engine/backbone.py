@@ -1,0 +1,76 @@
+"""Backbone: the frozen base model that students, encoder and teacher share."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
+
+from agents.adapter import file_digest
+from agents.transformers_engine.attention import GROUPED, register_grouped
+
+PLACEHOLDER = "placeholder"
+"""PEFT can't wrap a model without an adapter: this one is rank 1, zero, frozen and never served."""
+
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""Modules that an adapter may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backbone:
+    """One base model in memory, with its identity."""
+
+    model: PeftModel
+    """In evaluation mode; base weights don't require gradients. Trainers add their adapters here."""
+    tokenizer: PreTrainedTokenizerBase
+    base_digest: str
+    """sha256 over the weight files (names and contents, in name order)."""
+    template_digest: str
+    """sha256 over tokenizer.json followed by the chat template."""
+    path: Path
+
+
+def load_backbone(path: Path, threads: int | None = None) -> Backbone:
+    """The base in `path`, fp32, from safetensors on this disk only.
+
+    `threads` bounds torch's threads of the whole process; None leaves them. Raises `FileNotFoundError` when weights, tokenizer
+    or chat template are missing.
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)
+    base_digest, template_digest = weights_digest(path), template_digest_of(path)
+    register_grouped()
+    disable_progress_bar()
+    base = AutoModelForCausalLM.from_pretrained(
+        path, local_files_only=True, use_safetensors=True, dtype=torch.float32, attn_implementation=GROUPED
+    )
+    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    return Backbone(wrap(base), tokenizer, base_digest, template_digest, path)
+
+
+def wrap(base: torch.nn.Module) -> PeftModel:
+    """`base` frozen behind PEFT; the result computes exactly what `base` did until an adapter is added and set."""
+    config = LoraConfig(r=1, lora_alpha=1, target_modules=list(PROJECTIONS), inference_mode=True)
+    model = get_peft_model(base, config, adapter_name=PLACEHOLDER)
+    return model.requires_grad_(requires_grad=False).eval()
+
+
+def weights_digest(path: Path) -> str:
+    """sha256 of the safetensors files of a base model folder. Raises `FileNotFoundError` when there are none."""
+    files = sorted(path.glob("*.safetensors"))
+    if not files:
+        raise FileNotFoundError(f"{path.name}: no safetensors weights")
+    if len(files) == 1:
+        return file_digest(files[0])
+    return hashlib.sha256("".join(f"{file.name} {file_digest(file)}\n" for file in files).encode()).hexdigest()
+
+
+def template_digest_of(path: Path) -> str:
+    """sha256 over the bytes of tokenizer.json and chat_template.jinja. Raises `FileNotFoundError` when one is missing."""
+    parts = [(path / name).read_bytes() for name in ("tokenizer.json", "chat_template.jinja")]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
