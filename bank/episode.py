@@ -15,7 +15,7 @@ class StopReason(StrEnum):
     FINISHED = "finished"
     """The model answered without asking for a tool."""
     STEP_LIMIT = "step_limit"
-    TOKEN_LIMIT = "token_limit"
+    TOKEN_LIMIT = "token_limit"  # noqa: S105 - tokens of text, no secret
     TIME_LIMIT = "time_limit"
     REPEATED = "repeated"
     """The same calls kept giving the same results (repeat and cycle guard)."""

@@ -1,0 +1,148 @@
+"""Episodes: runs as they happened, with the exact tokens."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, insert, select, tuple_
+
+from bank.episode import Episode, Turn
+from bank.ledger.errors import InvalidRecord, SlotTaken
+from bank.ledger.guard import try_insert
+from bank.ledger.tables.episodes import episodes, turns
+from bank.message import Message
+
+
+class Episodes:
+    """Repository of episodes and turns."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, episode: Episode) -> None:
+        """Store a run. Raises `InvalidRecord` when it can't be read back exactly, `SlotTaken` for a used id."""
+        for turn in episode.turns:
+            _check_aligned(episode.id, turn)
+        if not try_insert(self._connection, insert(episodes).values(_episode_values(episode))):
+            raise SlotTaken(f"there is an episode {episode.id} already")
+        rows = [_turn_values(episode.id, position, turn) for position, turn in enumerate(episode.turns)]
+        if rows:
+            self._connection.execute(insert(turns), rows)
+
+    def get(self, episode_id: str) -> Episode | None:
+        """One episode."""
+        found = self._load(select(episodes).where(episodes.c.id == episode_id))
+        return found[0] if found else None
+
+    def latest(self, limit: int, before: str | None = None) -> tuple[Episode, ...]:
+        """Newest first; `before` is the id of the last episode of the previous page."""
+        age = tuple_(episodes.c.created_at, episodes.c.number)
+        query = select(episodes).order_by(episodes.c.created_at.desc(), episodes.c.number.desc()).limit(limit)
+        if before is not None:
+            edge = select(episodes.c.created_at, episodes.c.number).where(episodes.c.id == before).scalar_subquery()
+            query = query.where(age < edge)
+        return self._load(query)
+
+    def count(self, policy: str | None = None, min_reward: float | None = None) -> int:
+        """Number of episodes: of one version, with at least this verified reward."""
+        query = select(func.count()).select_from(episodes)
+        if policy is not None:
+            query = query.where(episodes.c.policy == policy)
+        if min_reward is not None:
+            query = query.where(episodes.c.reward >= min_reward)
+        return int(self._connection.execute(query).scalar_one())
+
+    def reward_by_policy(self) -> dict[str, tuple[int, float]]:
+        """Version name to (verified episodes, mean reward); unverified episodes are left out."""
+        mean = func.avg(episodes.c.reward)
+        query = select(episodes.c.policy, func.count(), mean).where(episodes.c.reward.is_not(None))
+        rows = self._connection.execute(query.group_by(episodes.c.policy))
+        return {policy: (int(number), float(reward)) for policy, number, reward in rows}
+
+    def _load(self, query: Select[Any]) -> tuple[Episode, ...]:
+        rows = self._connection.execute(query).all()
+        by_episode = self._turns([row.id for row in rows])
+        return tuple(_episode(row, by_episode[row.id]) for row in rows)
+
+    def _turns(self, ids: Sequence[str]) -> defaultdict[str, list[Turn]]:
+        found: defaultdict[str, list[Turn]] = defaultdict(list)
+        query = select(turns).where(turns.c.episode_id.in_(ids)).order_by(turns.c.episode_id, turns.c.position)
+        for row in self._connection.execute(query):
+            found[row.episode_id].append(_turn(row))
+        return found
+
+
+def _check_aligned(episode_id: str, turn: Turn) -> None:
+    if len(turn.sampled_ids) != len(turn.logprobs):
+        raise InvalidRecord(
+            f"{episode_id}: {len(turn.sampled_ids)} sampled tokens but {len(turn.logprobs)} log-probabilities"
+        )
+
+
+def _episode_values(episode: Episode) -> dict[str, Any]:
+    return {
+        "id": episode.id,
+        "created_at": episode.created_at,
+        "task_id": episode.task_id,
+        "suite": episode.suite,
+        "split": episode.split,
+        "task": episode.task,
+        "policy": episode.policy,
+        "digest": episode.digest,
+        "opening": _wire(episode.opening),
+        "stop_reason": episode.stop_reason,
+        "reward": episode.reward,
+        "fault": episode.fault,
+        "owner": episode.owner,
+    }
+
+
+def _turn_values(episode_id: str, position: int, turn: Turn) -> dict[str, Any]:
+    return {
+        "episode_id": episode_id,
+        "position": position,
+        "prompt_ids": turn.prompt_ids,
+        "sampled_ids": turn.sampled_ids,
+        "logprobs": turn.logprobs,
+        "reply": turn.reply.to_wire(),
+        "observations": _wire(turn.observations),
+    }
+
+
+def _episode(row: Row[Any], its_turns: Iterable[Turn]) -> Episode:
+    return Episode(
+        id=row.id,
+        created_at=row.created_at,
+        task_id=row.task_id,
+        suite=row.suite,
+        split=row.split,
+        task=row.task,
+        policy=row.policy,
+        digest=row.digest,
+        opening=_messages(row.opening),
+        turns=tuple(its_turns),
+        stop_reason=row.stop_reason,
+        reward=row.reward,
+        fault=row.fault,
+        owner=row.owner,
+    )
+
+
+def _turn(row: Row[Any]) -> Turn:
+    return Turn(
+        prompt_ids=row.prompt_ids,
+        sampled_ids=row.sampled_ids,
+        logprobs=row.logprobs,
+        reply=Message.from_wire(row.reply),
+        observations=_messages(row.observations),
+    )
+
+
+def _wire(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    return [message.to_wire() for message in messages]
+
+
+def _messages(wire: Iterable[dict[str, Any]]) -> tuple[Message, ...]:
+    return tuple(Message.from_wire(message) for message in wire)

@@ -1,0 +1,14 @@
+"""The registry of all tables, with names for every constraint so that migrations can address them."""
+
+from __future__ import annotations
+
+from sqlalchemy import MetaData
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)

@@ -1,0 +1,68 @@
+"""relay: carries the ledger's outbox into the index. May be killed at any point and run again.
+
+The order is what makes it safe: the index first, with an answer that means durable, then the mark in the ledger. Dying
+in between costs one repetition, and a repeated upsert or removal changes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from bank.embedding.embedder import Embedder
+from bank.index.index import ExperienceIndex
+from bank.ledger.ledger import Ledger
+
+BATCH = 256
+
+
+def relay(ledger: Ledger, index: ExperienceIndex, embedder: Embedder, limit: int = BATCH) -> int:
+    """Index up to `limit` new experiences and remove up to `limit` withdrawn ones; returns how many it handled.
+
+    Withdrawals are read last, so an experience that is withdrawn while it is being embedded leaves in the same call.
+    """
+    return _add(ledger, index, embedder, limit) + _remove(ledger, index, limit)
+
+
+def rebuild(ledger: Ledger, index: ExperienceIndex, embedder: Embedder) -> int:
+    """Make the index hold exactly what the ledger says; returns how many entries had to be repaired.
+
+    For the start of the process that owns the index: after a lost folder, a restored backup or a change of embedder,
+    which begins a new collection. Costs one listing of ids when there is nothing to repair.
+    """
+    held = index.ids()
+    with ledger.read() as books:
+        indexed = frozenset(experience.id for experience in books.experiences.indexed())
+    lost = sorted(indexed - held)
+    with ledger.write() as books:
+        books.experiences.mark_pending(lost)
+    repaired = 0
+    while handled := relay(ledger, index, embedder):
+        repaired += handled
+    foreign = sorted(held - indexed - _live(ledger))
+    index.remove(foreign)
+    return repaired + len(foreign)
+
+
+def _live(ledger: Ledger) -> frozenset[str]:
+    with ledger.read() as books:
+        return frozenset(experience.id for experience in books.experiences.indexed())
+
+
+def _add(ledger: Ledger, index: ExperienceIndex, embedder: Embedder, limit: int) -> int:
+    with ledger.read() as books:
+        pending = books.experiences.pending(limit)
+    if pending:
+        index.upsert(pending, embedder.embed_documents([experience.document for experience in pending]))
+        with ledger.write() as books:
+            books.experiences.mark_indexed([experience.id for experience in pending], datetime.now(UTC))
+    return len(pending)
+
+
+def _remove(ledger: Ledger, index: ExperienceIndex, limit: int) -> int:
+    with ledger.read() as books:
+        withdrawn = books.experiences.withdrawn_unapplied(limit)
+    if withdrawn:
+        index.remove(withdrawn)
+        with ledger.write() as books:
+            books.experiences.mark_removed(withdrawn, datetime.now(UTC))
+    return len(withdrawn)
