@@ -96,6 +96,7 @@ class TransformersEngine:
         once. Raises `EngineFault` when the engine is closed.
         """
         self._residents.forget(version)
+        self._worker.call(lambda: None).result()
 
     def _row(self, version: str, prompt: tuple[int, ...], sampling: Sampling) -> Row:
         left = self._context - len(prompt)
