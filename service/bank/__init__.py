@@ -1,0 +1,1 @@
+"""What the experience bank holds, in numbers."""

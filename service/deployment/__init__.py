@@ -1,0 +1,1 @@
+"""Deployment: which version answers, and the operator's hands on it."""

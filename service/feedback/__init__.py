@@ -1,0 +1,1 @@
+"""Feedback: verdicts on runs, durable before they are acknowledged."""

@@ -1,0 +1,1 @@
+"""Liveness, readiness and metrics; open to probes without a key."""

@@ -1,0 +1,1 @@
+"""API keys: made and revoked by operators; the secret is shown once."""

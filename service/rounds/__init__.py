@@ -1,0 +1,1 @@
+"""Rounds: training jobs as an operator sees them."""

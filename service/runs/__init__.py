@@ -1,0 +1,1 @@
+"""Runs: the agent answers, and what it did is on record before anybody hears of it."""

@@ -1,0 +1,42 @@
+"""State: everything that endpoints may reach, made once by `app.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from service.books import BooksAsync
+from service.feedback.service import FeedbackDesk
+from service.fleet import Fleet
+from service.keys.service import KeyRing
+from service.rounds.service import RoundOffice
+from service.runs.service import Runs
+from service.settings import Settings
+from service.swap import Swap
+from service.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The running service."""
+
+    settings: Settings
+    books: BooksAsync
+    fleet: Fleet
+    swap: Swap
+    runs: Runs
+    feedback: FeedbackDesk
+    rounds: RoundOffice
+    keys: KeyRing
+    telemetry: Telemetry
+
+
+async def _state(request: Request) -> State:
+    state: State = request.app.state.ratchet
+    return state
+
+
+Room = Annotated[State, Depends(_state)]

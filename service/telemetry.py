@@ -1,0 +1,55 @@
+"""Telemetry: what Prometheus may scrape, prefix `ratchet_`. One registry per application."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, generate_latest
+
+from bank.episode import Episode
+
+
+class Telemetry:
+    """Counters of this process, and gauges that are set when somebody scrapes."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "ratchet_http_requests", "HTTP responses", ("method", "route", "status"), registry=self.registry
+        )
+        self._runs = Counter("ratchet_runs", "Recorded runs", ("policy", "stop_reason"), registry=self.registry)
+        self._reward = Summary(
+            "ratchet_run_reward", "Verified reward of runs, 0 to 1", ("policy",), registry=self.registry
+        )
+        self._feedback = Counter("ratchet_feedback", "Stored feedback", ("metric",), registry=self.registry)
+        self.reconcile_failures = Counter(
+            "ratchet_reconcile_failures", "Failed passes of the reconciler", registry=self.registry
+        )
+        self.in_flight = Gauge("ratchet_runs_in_flight", "Runs being played", registry=self.registry)
+        self.generation = Gauge(
+            "ratchet_deployment_generation",
+            "Generation of the pointer that this process serves",
+            registry=self.registry,
+        )
+        self._bank = Gauge("ratchet_bank_size", "Rows in the bank", ("kind",), registry=self.registry)
+
+    def count_request(self, method: str, route: str, status: int) -> None:
+        """One HTTP response."""
+        self._requests.labels(method, route, status).inc()
+
+    def count_run(self, episode: Episode) -> None:
+        """One recorded episode."""
+        self._runs.labels(episode.policy, episode.stop_reason.value).inc()
+        if episode.reward is not None:
+            self._reward.labels(episode.policy).observe(episode.reward)
+
+    def count_feedback(self, known_metric: str) -> None:
+        """One stored row; the label is "other" for a metric of the caller's own naming."""
+        self._feedback.labels(known_metric).inc()
+
+    def set_bank(self, sizes: dict[str, int]) -> None:
+        """Sizes by kind."""
+        for kind, size in sizes.items():
+            self._bank.labels(kind).set(size)
+
+    def exposition(self) -> bytes:
+        """Prometheus text format."""
+        return generate_latest(self.registry)
