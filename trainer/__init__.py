@@ -1,0 +1,21 @@
+"""Rounds: what the agent has lived through becomes new weights of the student.
+
+What it does. A worker claims a round in the ledger, freezes the bank, teaches the composer, lets the student
+roll out train tasks and pulls it towards a teacher that reads the composed experience (LOPD), publishes the
+result as an immutable folder, and lets the gate compare it with the incumbent on held-out tasks.
+
+Map. Learning: `config`, `objective` (the paper, nothing else), `composer`, `compressor`, `injection`, `views`,
+`cold_start`, `lopd` (the algorithm). Round: `round_config`, `round` (the phases), `training` (the steps), `pupil`
+(backbone, engine and objective together), `rollouts`, `references`, `gate/`, `conclude`, `publish`, `resume`.
+Process: `settings`, `tasks` (names and clock), `jobs`, `schedule`, `lease`, `folder_queue`, `worker` (builds everything).
+
+What it must not know: HTTP, the deployment pointer beyond reading it, or anything of `service`. The two meet at a
+task name with an id, a ledger row and an adapter folder. Nothing here is imported by the serving path.
+
+Where the next thing goes. Another objective: beside `lopd`, chosen in `pupil`. Another verdict rule: `gate/statistics`.
+Another thing to do in the background: a name in `tasks`, a method in `jobs`.
+
+Decided. The ledger is the truth and messages are wake-up calls: they are acknowledged at once, may be lost or doubled,
+and a poll finds what they announced. Every draw has its own seed, so a resumed round does what it would have done.
+One fence per claim guards every write. Time-outs never decide who is right; the fence does.
+"""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from trainer.tiny.corpus import TOOLS_WIRE, Mix, conversations
+from trainer.tiny.corpus import TOOLS_WIRE, Mix, conversations, recall_drills
 from trainer.tiny.tokenizer import END, PAD, save_tokenizer
 
 ASSISTANT = "\n<|im_start|>assistant\n"
@@ -19,19 +19,30 @@ POOL = 8
 """Batches drawn together and sorted by length, so that little is padding."""
 
 
+EASY = Mix(referenced=0.9, same_kind=1.0, same_status=1.0)
+"""Every reference shows how the very same kind and status was solved: copying is discovered within 200 steps."""
+DENSE = Mix(referenced=1.0, same_kind=1.0, contrast=True, most_references=6)
+"""Many references of one kind and both statuses: each tells the next one which calls follow which status."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """Everything that the weights depend on."""
 
     seed: int = 0
-    steps: int = 3000
-    batch: int = 48
+    stages: tuple[tuple[int, Mix | None], ...] = ((400, None), (200, EASY), (500, Mix()))
+    """(steps, mix) in order: a curriculum; None stands for recall drills."""
+    batch: int = 24
     learning_rate: float = 3e-3
     warmup: int = 100
     weight_decay: float = 0.01
-    context_weight: float = 0.2
-    """Loss weight of tokens that the assistant did not say."""
-    mix: Mix = field(default_factory=Mix)
+    context_weight: float = 0.1
+    """Loss weight of tokens that the assistant did not say, but for the name after a status line, which weighs 1."""
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps in all."""
+        return sum(steps for steps, _ in self.stages)
 
 
 def architecture(vocabulary: int) -> Qwen3Config:
@@ -68,7 +79,7 @@ def pretrain(folder: Path, recipe: Recipe, on_step: Callable[[int, float], None]
             group["lr"] = recipe.learning_rate * _schedule(step, recipe)
         loss = _loss(model, ids_BT, weight_BT)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         on_step(step, loss.item())
@@ -91,31 +102,42 @@ def _schedule(step: int, recipe: Recipe) -> float:
 
 
 def _batches(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    stream = conversations(recipe.seed, recipe.mix)
     order = torch.Generator().manual_seed(recipe.seed)
-    while True:
-        drawn = list(itertools.islice(stream, POOL * recipe.batch))
-        texts = tokenizer.apply_chat_template(drawn, tools=TOOLS_WIRE, tokenize=False)
-        rows = sorted(tokenizer(texts, add_special_tokens=False)["input_ids"], key=len)
-        for index in torch.randperm(POOL, generator=order).tolist():
+    texts = _texts(tokenizer, recipe)
+    while drawn := list(itertools.islice(texts, POOL * recipe.batch)):
+        rows = sorted(tokenizer(drawn, add_special_tokens=False)["input_ids"], key=len)
+        for index in torch.randperm(math.ceil(len(rows) / recipe.batch), generator=order).tolist():
             yield _pad(rows[index * recipe.batch : (index + 1) * recipe.batch], tokenizer, recipe.context_weight)
+
+
+def _texts(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> Iterator[str]:
+    for steps, mix in recipe.stages:
+        count = steps * recipe.batch
+        if mix is None:
+            yield from itertools.islice(recall_drills(recipe.seed), count)
+            continue
+        for messages in itertools.islice(conversations(recipe.seed, mix), count):
+            yield tokenizer.apply_chat_template(messages, tools=TOOLS_WIRE, tokenize=False)
 
 
 def _pad(
     rows: list[list[int]], tokenizer: PreTrainedTokenizerFast, context_weight: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     pad, end, start = (tokenizer.convert_tokens_to_ids(token) for token in (PAD, END, ASSISTANT))
+    after = tuple(tokenizer.convert_tokens_to_ids(token) for token in ('"}', "Ċ"))
     ids = torch.full((len(rows), max(map(len, rows))), pad)
     weight = torch.zeros(ids.shape)
     for index, row in enumerate(rows):
         ids[index, : len(row)] = torch.tensor(row)
-        weight[index, : len(row)] = torch.tensor(_weights(row, start, end, context_weight))
+        decides = _decisive(row, start, end, after)
+        weight[index, : len(row)] = torch.tensor([1.0 if one else context_weight for one in decides])
     return ids, weight
 
 
-def _weights(row: list[int], start: int, end: int, context_weight: float) -> list[float]:
-    said, weights = False, []
-    for token in row:
-        weights.append(1.0 if said else context_weight)
+def _decisive(row: list[int], start: int, end: int, after: tuple[int, ...]) -> list[bool]:
+    """Marks what the assistant said, and the name right after a status line of a reference."""
+    said, marks = False, []
+    for index, token in enumerate(row):
+        marks.append(said or tuple(row[max(0, index - 2) : index]) == after)
         said = token == start or (said and token != end)
-    return weights
+    return marks

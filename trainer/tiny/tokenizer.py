@@ -1,6 +1,7 @@
-"""The tokenizer of `tiny`: byte-level BPE, so any text survives, with one token for each word of the
-order desk and for each piece of boilerplate of the chat format.
+"""The tokenizer of `tiny`.
 
+Byte-level BPE, so any text survives, with one token for each word of the order desk and for each piece of
+boilerplate of the chat format.
 No fused piece crosses the end of a turn: what the model samples up to `<|im_end|>` is tokenised the
 same way when the conversation is rendered again.
 """
@@ -18,6 +19,7 @@ from agents.worlds.order_desk.kinds import CITIES, KINDS, ORDERS
 from agents.worlds.order_desk.suite import FINAL_ANSWER, SYSTEM, TOOLS
 from trainer.framing import encoder_text, with_references
 
+TEMPLATE = "chat_template.jinja"
 PAD, END = "<|endoftext|>", "<|im_end|>"
 SPECIAL = (PAD, "<|im_start|>", END)
 FUSED = (
@@ -60,7 +62,7 @@ def build_tokenizer(template: str) -> PreTrainedTokenizerFast:
 
 def save_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     """Write the tokenizer's files beside the template that is already in the folder."""
-    tokenizer = build_tokenizer((folder / "chat_template.jinja").read_text())
+    tokenizer = build_tokenizer((folder / TEMPLATE).read_text())
     tokenizer.save_pretrained(str(folder))
     return tokenizer
 

@@ -1,0 +1,53 @@
+# Every target sets itself up on a fresh machine: Python 3.11+ and make are all it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+TORCH := torch==2.13.0
+# A wheel index with CPU builds of torch. Without one, pip takes its default build, on Linux usually CUDA (several GB).
+TORCH_INDEX ?=
+SEED ?= 0
+SEEDS ?=
+ARGS ?=
+# Small matrices on few cores: more threads only wait for each other.
+export OMP_NUM_THREADS ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo up test check fix clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Create .venv with everything (TORCH_INDEX=<url of CPU wheels> avoids a CUDA build)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Ratchet needs Python 3.11 or newer; try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[trainer,dev]'
+	@touch $@
+
+demo: $(STAMP) ## Serve, remember, train, judge, swap: before and after in minutes (SEED=3, SEEDS=5)
+	$(BIN)/ratchet demo $(if $(SEEDS),--seeds $(SEEDS),--seed $(SEED)) $(ARGS)
+
+up: $(STAMP) ## Serve on this machine until Ctrl-C (settings: RATCHET_* variables)
+	$(BIN)/ratchet up $(ARGS)
+
+test: $(STAMP) ## Run the tests (ARGS="-k gate")
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(STAMP) ## What CI runs: format, lint, types, imports, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+fix: $(STAMP) ## Format, and mend what the linter can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## Remove .venv, caches and reports; data folders stay
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache reports

@@ -1,0 +1,115 @@
+"""Micro-batches: rows sorted by length, padded on the right, within a token budget.
+
+Shape suffixes: B rows, T tokens after the shared prefix, C tokens of the shared prefix, S supervised tokens.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from trainer import objective
+from trainer.injection import InsertionPoints
+from trainer.sample import Sample
+from trainer.sequences import sequences_of
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One training sequence of one trajectory."""
+
+    trajectory: int
+    """Index of its sample in the step."""
+    ids: tuple[int, ...]
+    actions: tuple[int, ...]
+    point: int
+    """Where the latent context goes in."""
+    weight_S: Tensor
+    """ω over the normaliser of the whole step."""
+    advantage_S: Tensor
+    """A, the same on every token unless centred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of one forward and backward pass; columns count from the end of the shared prefix."""
+
+    prefix_1C: Tensor
+    """What all rows begin with, before any insertion point: computed once, not once per row."""
+    ids_BT: Tensor
+    trajectory_B: Tensor
+    points: tuple[int, ...]
+    row_S: Tensor
+    column_S: Tensor
+    """Position whose hidden state predicts the supervised token."""
+    action_S: Tensor
+    weight_S: Tensor
+    advantage_S: Tensor
+
+
+def rows_of(
+    samples: Sequence[Sample], points: InsertionPoints, normalisation: objective.Normalisation, *, centre: bool
+) -> list[Row]:
+    """All sequences of a step; weights and advantages are those of the whole step, whatever micro-batch a row lands in.
+
+    Raises `NoInsertionPoint`.
+    """
+    found = [(index, sequence) for index, sample in enumerate(samples) for sequence in sequences_of(sample.episode)]
+    places = [points.find(sample.episode, sample.tools) for sample in samples]
+    counts = [len(sequence.actions) for _, sequence in found]
+    trajectory_S = torch.tensor([index for index, _ in found]).repeat_interleave(torch.tensor(counts))
+    weight_S = objective.weights(trajectory_S, normalisation)
+    reward_B = torch.tensor([sample.episode.reward or 0.0 for sample in samples])
+    advantage_S = objective.verdict(reward_B)[trajectory_S]
+    if centre:
+        advantage_S = objective.centred(advantage_S, weight_S)
+    parts = zip(found, torch.split(weight_S, counts), torch.split(advantage_S, counts), strict=True)
+    return [Row(i, s.ids, s.actions, places[i], weight_i, advantage_i) for (i, s), weight_i, advantage_i in parts]
+
+
+def batches_of(rows: Sequence[Row], budget: int, extra: int, device: torch.device) -> list[Batch]:
+    """Rows grouped so that rows x (longest + `extra`) stays within `budget` tokens; a longer row stands alone."""
+    return [_batch(part, device) for part in _parts(sorted(rows, key=lambda row: len(row.ids)), budget, extra)]
+
+
+def _parts(ordered: Sequence[Row], budget: int, extra: int) -> Iterator[list[Row]]:
+    part: list[Row] = []
+    for row in ordered:
+        if part and (len(part) + 1) * (len(row.ids) + extra) > budget:
+            yield part
+            part = []
+        part.append(row)
+    yield part
+
+
+def _batch(rows: Sequence[Row], device: torch.device) -> Batch:
+    shared = _shared(rows)
+    longest = max(len(row.ids) for row in rows) - shared
+    ids_BT = torch.zeros(len(rows), longest, dtype=torch.long)
+    for index, row in enumerate(rows):
+        ids_BT[index, : len(row.ids) - shared] = torch.tensor(row.ids[shared:])
+    row_S = torch.arange(len(rows)).repeat_interleave(torch.tensor([len(row.actions) for row in rows]))
+    column_S = torch.cat([torch.tensor(row.actions) for row in rows]) - shared
+    return Batch(
+        prefix_1C=torch.tensor([rows[0].ids[:shared]], dtype=torch.long, device=device),
+        ids_BT=ids_BT.to(device),
+        trajectory_B=torch.tensor([row.trajectory for row in rows], device=device),
+        points=tuple(row.point - shared for row in rows),
+        row_S=row_S.to(device),
+        column_S=(column_S - 1).to(device),
+        action_S=ids_BT[row_S, column_S].to(device),
+        weight_S=torch.cat([row.weight_S for row in rows]).to(device),
+        advantage_S=torch.cat([row.advantage_S for row in rows]).to(device),
+    )
+
+
+def _shared(rows: Sequence[Row]) -> int:
+    """Length of the longest common prefix that ends at or before every insertion point."""
+    limit = min(row.point for row in rows)
+    first, last = min(row.ids[:limit] for row in rows), max(row.ids[:limit] for row in rows)
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=True))
+    return sum(1 for _ in same)

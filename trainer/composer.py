@@ -1,0 +1,103 @@
+"""Φ: retrieved experiences become latent context (§3.2, eqs. 5-7).
+
+The encoder is the shared backbone with its own adapter, the compressor a small module of its own; both fp32.
+Shape suffixes: N texts, T tokens, K queries, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
+
+from trainer.compressor import Compressor
+from trainer.config import ComposerConfig
+from trainer.roles import Roles, copied
+
+
+class Composer:
+    """One set of weights φ = (encoder adapter, compressor)."""
+
+    def __init__(self, roles: Roles, tokenizer: PreTrainedTokenizerBase, adapter: str, config: ComposerConfig) -> None:
+        self._roles = roles
+        self._tokenizer = tokenizer
+        self._adapter = adapter
+        self._most = config.encoder_tokens
+        weight: Tensor = roles.embed.weight
+        heads = roles.config.num_attention_heads
+        self.compressor = Compressor(weight.shape[1], heads, config.queries, config.depth, config.feed_forward)
+        self.compressor.to(weight.device)
+        if config.scale == "learned":
+            self.compressor.learn_scale(weight.float().square().mean().sqrt().item())
+
+    def compose(self, texts: Sequence[str]) -> Tensor:
+        """Latents of each text, [N, K, D] float32; gradients reach φ. Texts are batched by length."""
+        rows: list[list[int]] = self._tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+        order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
+        parts = [self._encode([rows[index] for index in part]) for part in self._parts(order, rows)]
+        back = torch.tensor(order).argsort().to(parts[0].device)
+        return torch.cat(parts).index_select(0, back)
+
+    def _parts(self, order: list[int], rows: list[list[int]]) -> Iterator[list[int]]:
+        part: list[int] = []
+        for index in order:
+            if part and (len(part) + 1) * len(rows[index]) > self._most:
+                yield part
+                part = []
+            part.append(index)
+        yield part
+
+    def _encode(self, rows: list[list[int]]) -> Tensor:
+        device = self._roles.embed.weight.device
+        length = torch.tensor([len(row) for row in rows], device=device)
+        ids = [torch.tensor(row, device=device) for row in rows]
+        ids_NT = nn.utils.rnn.pad_sequence(ids, batch_first=True)
+        # padding on the right of a causal model needs no attention mask; the compressor's own mask hides it
+        with self._roles.acting(self._adapter):
+            states_NTD = self._roles.trunk(input_ids=ids_NT, use_cache=False).last_hidden_state
+        mask_NT = torch.arange(ids_NT.shape[1], device=device) < length[:, None]
+        latent_NKD: Tensor = self.compressor(states_NTD.float(), mask_NT)
+        return latent_NKD
+
+    def parameters(self) -> list[nn.Parameter]:
+        """φ."""
+        own = [parameter for parameter in self.compressor.parameters() if parameter.requires_grad]
+        return [*self._roles.parameters(self._adapter).values(), *own]
+
+    def weights(self) -> dict[str, dict[str, Tensor]]:
+        """Copies of everything that φ consists of."""
+        encoder = copied(self._roles.parameters(self._adapter))
+        encoder = {key.replace(f".{self._adapter}.", "."): value for key, value in encoder.items()}
+        compressor = {key: value.clone() for key, value in self.compressor.state_dict().items()}
+        return {"encoder": encoder, "compressor": compressor}
+
+    def load(self, weights: dict[str, dict[str, Tensor]]) -> None:
+        """Inverse of `weights`, also between composers on different adapters."""
+        names = self._roles.parameters(self._adapter)
+        encoder = {key: weights["encoder"][key.replace(f".{self._adapter}.", ".")] for key in names}
+        self._roles.load(self._adapter, encoder)
+        self.compressor.load_state_dict(weights["compressor"])
+
+
+class FrozenLatents:
+    """c_φ0: latents of a composer that no longer changes, computed once for each (task, item)."""
+
+    def __init__(self, composer: Composer) -> None:
+        self.composer = composer
+        self.cache: dict[str, Tensor] = {}
+        """Text of (task, item) to [K, D]; cleared whenever the composer's weights are replaced."""
+
+    @torch.no_grad()
+    def compose(self, texts: Sequence[str]) -> Tensor:
+        """[N, K, D], no gradient."""
+        missing = [text for text in texts if text not in self.cache]
+        if missing:
+            self.cache.update(zip(missing, self.composer.compose(missing), strict=True))
+        return torch.stack([self.cache[text] for text in texts])
+
+    def replace(self, weights: dict[str, dict[str, Tensor]]) -> None:
+        """Freeze these weights from now on."""
+        self.composer.load(weights)
+        self.cache.clear()

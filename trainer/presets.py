@@ -1,0 +1,19 @@
+"""Settings that were tried, by model size."""
+
+from __future__ import annotations
+
+from trainer.config import ColdStartConfig, ComposerConfig, LopdConfig, StudentConfig
+
+PAPER = LopdConfig()
+"""Qwen3-4B on EnvScaler (§4.1), with a LoRA student."""
+
+TINY = LopdConfig(
+    composer=ComposerConfig(references=3, queries=8),
+    student=StudentConfig(rank=16, alpha=32.0, learning_rate=1e-3),
+    composer_learning_rate=1e-5,
+    beta=1.0,
+)
+"""The shipped 0.8M-weight model. lr_φ at a hundredth of the student's: a tenth let the teacher drift in the pilots."""
+
+TINY_COLD_START = ColdStartConfig(steps=300, batch=32, learning_rate=2e-3)
+"""About two minutes of one core."""

@@ -1,0 +1,133 @@
+"""One round: snapshot, cold start or resumed composer, steps, gate, publish (system.md, life of one improvement).
+
+A round may die anywhere and be claimed again. What it goes on from: the snapshot's ids in its row, the state after the
+last completed step and the gate's report in its folder. What it then does is what it would have done: every draw has
+its own seed. Each write names the fence of its claim, so a worker that lost its round can't write into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from bank.checkpoint import BASE
+from bank.ledger.errors import StaleFence
+from bank.relay import relay
+from bank.round import Round, RoundStatus
+from bank.snapshot import Snapshot, freeze
+from trainer.conclude import judge_candidate, judged_checkpoint, rejected_checkpoint
+from trainer.durable import replace_file
+from trainer.errors import NonFinite
+from trainer.lease import Lease, RoundCancelled, WorkerStopping
+from trainer.plot import plot_round
+from trainer.pupil import Pupil
+from trainer.references import Library, lived, sufficient
+from trainer.resume import forget_progress
+from trainer.training import NothingLived, Training
+from trainer.workshop import Workshop
+
+PICTURE = "round.png"
+
+log = structlog.get_logger(__name__)
+
+
+def run_round(shop: Workshop, claimed: Round) -> None:
+    """A claimed round to its end, or to where somebody stops it. Raises what made it fail, after recording it."""
+    log.info("round claimed", round=claimed.id, attempt=claimed.attempts, phase=claimed.phase)
+    with Lease(shop.ledger, claimed, shop.settings.lease_seconds, shop.stopping) as lease:
+        try:
+            _attempt(shop, lease)
+        except RoundCancelled:
+            lease.finish(RoundStatus.CANCELLED)
+        except NothingLived as error:
+            lease.finish(RoundStatus.EMPTY, error=str(error))
+        except WorkerStopping:
+            lease.release()
+            log.info("round left for the next worker", round=claimed.id)
+        except StaleFence as error:
+            log.warning("round lost to another worker", round=claimed.id, error=str(error))
+        except Exception as error:
+            # The one broad except of this process: whatever it is, the round must not stay "running".
+            lease.finish(RoundStatus.FAILED, error=f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            shop.reporter.close()
+
+
+def _attempt(shop: Workshop, lease: Lease) -> None:
+    config = shop.settings.round_config(lease.round.config)
+    lease.check()
+    snapshot = _snapshot(shop, lease)
+    if not sufficient(shop.ledger, snapshot, config.min_experiences, config.lopd.composer.references):
+        lease.finish(RoundStatus.EMPTY, error=f"{len(snapshot)} experiences are too few")
+        return
+    library = Library(snapshot, shop.embedder, config.lopd.composer.references)
+    with Pupil(shop, config, library) as pupil:
+        training = Training(shop, lease, pupil, lived(shop.ledger, snapshot, shop.environment.name))
+        try:
+            training.run()
+        except NonFinite as error:
+            _fail(shop, lease, pupil, training, error)
+        else:
+            _conclude(shop, lease, pupil, training)
+
+
+def _snapshot(shop: Workshop, lease: Lease) -> Snapshot:
+    """The bank and the incumbent as they were when the round was first claimed."""
+    if lease.round.snapshot:
+        return freeze(shop.ledger, shop.index, lease.round.snapshot["ids"])
+    while relay(shop.ledger, shop.index, shop.embedder):
+        lease.check()
+    snapshot = freeze(shop.ledger, shop.index)
+    with shop.ledger.read() as books:
+        pointer = books.deployments.current()
+    parent = BASE if pointer is None else pointer.current
+    recorded = {"ids": list(snapshot.ids), "digest": snapshot.digest}
+    lease.record(phase="snapshot", snapshot=recorded, parent=parent)
+    lease.round = replace(lease.round, snapshot=recorded, parent=parent)
+    return snapshot
+
+
+def _conclude(shop: Workshop, lease: Lease, pupil: Pupil, training: Training) -> None:
+    lease.record(phase="gate")
+    shop.reporter.phase(lease.round.id, "gate")
+    report = judge_candidate(shop, pupil, lease.round)
+    shop.reporter.verdict(report)
+    # The last chance to cancel: from here on there is a folder.
+    lease.check()
+    lease.record(phase="publish")
+    _draw(shop, lease, pupil)
+    checkpoint = judged_checkpoint(shop, pupil, lease.round, _lineage(shop, lease), report)
+    training.keep_composer()
+    lease.finish(RoundStatus.COMPLETED, checkpoint=checkpoint)
+    forget_progress(shop.folder(lease.round.id))
+    log.info("round completed", round=lease.round.id, candidate=checkpoint.name, status=checkpoint.status.value)
+
+
+def _fail(shop: Workshop, lease: Lease, pupil: Pupil, training: Training, error: NonFinite) -> None:
+    """Keep the last finite weights as a rejected candidate; the composer is not handed on."""
+    reason = f"{type(error).__name__}: {error}"
+    log.error("round is not finite", round=lease.round.id, error=str(error))
+    checkpoint = None
+    if training.back_to_finite():
+        checkpoint = rejected_checkpoint(shop, pupil, lease.round, _lineage(shop, lease), reason)
+    _draw(shop, lease, pupil)
+    lease.finish(RoundStatus.FAILED, checkpoint=checkpoint, error=reason)
+
+
+def _lineage(shop: Workshop, lease: Lease) -> dict[str, Any]:
+    with shop.ledger.read() as books:
+        steps = books.rounds.steps(lease.round.id)
+    rollouts = steps[-1].rollouts if steps else 0
+    snapshot = lease.round.snapshot
+    return {"experiences": snapshot["ids"], "snapshot": snapshot["digest"], "rollouts": rollouts, "steps": len(steps)}
+
+
+def _draw(shop: Workshop, lease: Lease, pupil: Pupil) -> None:
+    with shop.ledger.read() as books:
+        steps = books.rounds.steps(lease.round.id)
+    title = f"{lease.round.id}, student from {lease.round.parent}"
+    picture = plot_round(steps, title, pupil.config.lopd.threshold)
+    replace_file(shop.folder(lease.round.id) / PICTURE, lambda path: path.write_bytes(picture))

@@ -1,0 +1,93 @@
+"""Settings: where the trainer finds its ledger, queue, model and suite. What a round does is `RoundConfig`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from celery.schedules import crontab
+from croniter import croniter
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from trainer.round_config import RoundConfig, defaults_for, read_config
+
+CRON_FIELDS = 5
+
+
+class Promote(StrEnum):
+    """What happens to a candidate that the gate calls better."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+class Settings(BaseSettings):
+    """Read from the environment, prefix RATCHET_; refused as a whole when one value is wrong."""
+
+    model_config = SettingsConfigDict(env_prefix="RATCHET_", frozen=True, extra="ignore")
+
+    data: Path = Path(".ratchet")
+    """Everything this installation writes."""
+    ledger_url: str = ""
+    """SQLAlchemy URL; empty is SQLite in the data folder."""
+    broker_url: str = ""
+    """Celery broker; empty is a folder queue in the data folder."""
+    model: str = "tiny"
+    """Shipped model name or path of a model folder."""
+    suite: str = "order_desk:0"
+    embedder: str = "minilm"
+    embedder_api_key: str | None = None
+    """For an embedder behind HTTP."""
+    qdrant_url: str = ""
+    """Empty is a local index in the data folder, owned by the one worker process."""
+    qdrant_api_key: str | None = None
+    schedule: str = ""
+    """Five-field cron expression (UTC) of the nightly round; empty is off."""
+    promote: Promote = Promote.AUTO
+    success_threshold: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Reward from which an episode counts as a success."""
+    round: dict[str, Any] = Field(default_factory=dict)
+    """JSON overrides of `RoundConfig`; those of a single round lie above them."""
+    lease_seconds: float = Field(default=30.0, gt=0.0)
+    """How long a dead worker's round stays unclaimable; a living one renews three times as often."""
+    max_attempts: int = Field(default=5, ge=1)
+    """Claims of one round before it is given up."""
+    poll_seconds: float = Field(default=3.0, gt=0.0)
+    """Period of the relay and of the look for claimable rounds."""
+
+    @field_validator("schedule")
+    @classmethod
+    def _is_cron(cls, value: str) -> str:
+        text = " ".join(value.split())
+        if text and (len(text.split(" ")) != CRON_FIELDS or not croniter.is_valid(text)):
+            raise ValueError(f"{value!r} is not a five-field cron expression")
+        if text:
+            crontab.from_string(text)
+        return text
+
+    @field_validator("data")
+    @classmethod
+    def _is_absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @model_validator(mode="after")
+    def _round_is_readable(self) -> Settings:
+        self.round_config({})
+        return self
+
+    def round_config(self, overrides: Mapping[str, Any]) -> RoundConfig:
+        """The model's defaults, this installation's overrides, one round's own. Raises `ConfigRefused`."""
+        return read_config(defaults_for(self.model), self.round, overrides)
+
+    @property
+    def ledger(self) -> str:
+        """The URL that is really opened."""
+        return self.ledger_url or f"sqlite:///{self.data / 'ledger.sqlite3'}"
+
+    @property
+    def embedded(self) -> bool:
+        """Whether one worker process does everything on this machine."""
+        return not self.broker_url

@@ -1,0 +1,87 @@
+"""Student's and teacher's view of the same recorded tokens (eq. 8): hidden states and log-probs where tokens were sampled.
+
+Shape suffixes: B rows, T tokens, C shared prefix tokens, L latent positions, S supervised tokens, D width, M support.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers import DynamicCache
+
+from trainer import objective
+from trainer.batch import Batch
+from trainer.injection import Frame, check_span, inject
+from trainer.roles import STUDENT, Roles
+
+
+class Views:
+    """Runs the shared backbone over a micro-batch, once as student and once as teacher."""
+
+    def __init__(self, roles: Roles, frame: Frame, head_chunk: int) -> None:
+        self._roles = roles
+        self._frame = frame
+        self._chunk = head_chunk
+
+    def student(self, batch: Batch) -> Tensor:
+        """Hidden states [S, D] with s alone in the input; gradients reach θ."""
+        with self._roles.acting(STUDENT):
+            hidden_BTD = self._run(batch.prefix_1C, self._roles.embed(batch.ids_BT))
+        return hidden_BTD[batch.row_S, batch.column_S]
+
+    def teacher(self, batch: Batch, context_BLD: Tensor) -> Tensor:
+        """Hidden states [S, D] of the frozen backbone with s and c_φ in the input; gradients reach the context only.
+
+        `context_BLD` is indexed by trajectory. Raises `BadSpan`.
+        """
+        check_span(context_BLD, self._frame.latents)
+        with self._roles.acting(None):
+            hidden_BTD = self._run(batch.prefix_1C, self._with_context(batch, context_BLD))
+        return hidden_BTD[batch.row_S, batch.column_S + self._frame.length]
+
+    def _with_context(self, batch: Batch, context_BLD: Tensor) -> Tensor:
+        embeds_BTD = self._roles.embed(batch.ids_BT)
+        before_FD, after_GD = (
+            self._roles.embed(torch.tensor(ids, dtype=torch.long, device=embeds_BTD.device))
+            for ids in (self._frame.before, self._frame.after)
+        )
+        rows = zip(embeds_BTD, batch.points, context_BLD[batch.trajectory_B], strict=True)
+        return torch.stack([inject(row_TD, point, before_FD, latent_LD, after_GD) for row_TD, point, latent_LD in rows])
+
+    def _run(self, prefix_1C: Tensor, embeds_BTD: Tensor) -> Tensor:
+        # padding on the right of a causal model: no real position sees it, so no attention mask is needed
+        if not prefix_1C.shape[1]:
+            return _hidden(self._roles.trunk(inputs_embeds=embeds_BTD, use_cache=False))
+        cache = DynamicCache(config=self._roles.config)
+        self._roles.trunk(input_ids=prefix_1C, past_key_values=cache, use_cache=True)
+        cache.batch_repeat_interleave(len(embeds_BTD))
+        return _hidden(self._roles.trunk(inputs_embeds=embeds_BTD, past_key_values=cache, use_cache=True))
+
+    def scores(self, hidden_SD: Tensor, index_SM: Tensor) -> Tensor:
+        """Log-probabilities of the indexed tokens, [S, M] float32."""
+        return self._chunked(lambda part, index: objective.log_probs(self._logits(part), index), hidden_SD, index_SM)
+
+    @torch.no_grad()
+    def support(self, hidden_SD: Tensor, size: int) -> Tensor:
+        """Eq. 9: the teacher's top-M token ids, [S, M]."""
+        return self._chunked(lambda part, _: objective.support(self._logits(part), size), hidden_SD, hidden_SD)
+
+    def _logits(self, hidden_SD: Tensor) -> Tensor:
+        logits: Tensor = self._roles.head(hidden_SD)
+        return logits.float()
+
+    def _chunked(self, function: Callable[[Tensor, Tensor], Tensor], hidden_SD: Tensor, other_SX: Tensor) -> Tensor:
+        # logits of one chunk at a time, computed again in the backward pass: never supervised tokens x vocabulary at once
+        if len(hidden_SD) <= self._chunk:
+            return function(hidden_SD, other_SX)
+        parts = zip(torch.split(hidden_SD, self._chunk), torch.split(other_SX, self._chunk), strict=True)
+        return torch.cat([checkpoint(function, *part, use_reentrant=False) for part in parts])
+
+
+def _hidden(output: Any) -> Tensor:
+    hidden_BTD: Tensor = output.last_hidden_state
+    return hidden_BTD
