@@ -117,4 +117,4 @@ def weights(trajectory_S: Tensor, normalisation: Normalisation) -> Tensor:
         return torch.full(trajectory_S.shape, 1 / trajectory_S.numel(), device=trajectory_S.device)
     _, member_S, count_B = torch.unique(trajectory_S, return_inverse=True, return_counts=True)
     length_S: Tensor = count_B[member_S].float()
-    return (length_S * count_B.numel()).reciprocal()
+    return torch.reciprocal(length_S * count_B.numel())

@@ -8,10 +8,11 @@ PAPER = LopdConfig()
 """Qwen3-4B on EnvScaler (§4.1), with a LoRA student."""
 
 TINY = LopdConfig(
-    composer=ComposerConfig(references=3, queries=8),
+    composer=ComposerConfig(references=3, queries=8, encoder_tokens=4096),
     student=StudentConfig(rank=16, alpha=32.0, learning_rate=1e-3),
     composer_learning_rate=1e-5,
     beta=1.0,
+    micro_tokens=4096,
 )
 """The shipped 0.8M-weight model. lr_φ at a hundredth of the student's: a tenth let the teacher drift in the pilots."""
 

@@ -15,6 +15,7 @@ from service.client import OPERATOR_KEY, RatchetClient, operator_key
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_DATA = Path(".ratchet")
+LOG_WIDTH = 160
 
 Url = Annotated[str, typer.Option("--url", envvar="RATCHET_URL", help="Where the service listens.")]
 Key = Annotated[
@@ -33,8 +34,8 @@ def connect(url: str, key: str | None) -> RatchetClient:
 
 
 def console() -> Console:
-    """Standard output, as wide as the terminal; a log file gets whole lines."""
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    """Standard output, as wide as the terminal; wide enough for whole lines in a log file."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
 
 
 def print_json(value: Any) -> None:

@@ -40,7 +40,7 @@ def test_tail_holds_the_rest_of_the_mass():
 
 
 def test_reverse_kl_with_one_entry_and_tail():
-    # teacher (.5 | .5), (.8 | .2); student (.25 | .75), (.6 | .4)
+    # entry 0 stands alone: the tails are one half and one fifth
     # token 0: .25 ln .5 + .75 ln 1.5 = -.173287 + .304099 = .130812
     # token 1: .60 ln .75 + .40 ln 2 = -.172609 + .277259 = .104650
     student_SN, teacher_SN = (lopd.with_tail(x[:, :1], LEAST) for x in (STUDENT_SW, TEACHER_SW))

@@ -2,9 +2,6 @@
 
 Part of the episodes carry one to three solved references of the same house in the first user
 message, so the base learns to use what stands in its context. No house that can be served is among them.
-Before them come recall drills: which name followed which status earlier in the same text. Without the
-drills the base copied a reference's calls whatever its status was (measured: 0.41 exact after 700 steps,
-where one of two statuses fits).
 """
 
 from __future__ import annotations
@@ -20,8 +17,6 @@ from agents.worlds.order_desk.kinds import CITIES, KINDS, ORDERS, Kind
 from agents.worlds.order_desk.suite import FINAL_ANSWER, SYSTEM, TOOLS, gold_calls
 from trainer.framing import with_references
 
-RECORDS = 10
-"""Records of one recall drill."""
 TOOLS_WIRE = [tool.to_wire() for tool in TOOLS]
 
 
@@ -36,8 +31,6 @@ class Mix:
     same_status: float = 0.5
     """Chance that a reference of the same kind also shows the task's status; 1 makes copying easy to discover."""
     most_references: int = 3
-    contrast: bool = False
-    """Always show how both statuses of the task's kind were solved, so that only the status tells which to follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +72,6 @@ def solve(rng: random.Random, house: House, kind: Kind, status: str) -> Solved:
     return Solved(text, steps)
 
 
-def recall_drills(seed: int) -> Iterator[str]:
-    """Endless texts in which a word after a status depends on that status alone, in both layouts of the desk."""
-    rng = random.Random(f"tiny-recall-{seed}")
-    keys = [*ORDERS, *CITIES, *sorted({status for kind in KINDS for status in kind.statuses})]
-    values = [*ORDERS, *CITIES, *(tool.name for tool in TOOLS)]
-    while True:
-        pairs = [(rng.choice(keys), rng.choice(values)) for _ in range(rng.randint(2, 4))]
-        yield "".join(_record(rng, *rng.choice(pairs)) for _ in range(RECORDS))
-
-
-def _record(rng: random.Random, key: str, value: str) -> str:
-    seen = json.dumps({"status": key})
-    order = rng.choice(ORDERS)
-    if rng.random() < 1 / 2:
-        return f"{seen}\n{value}(order={order}) -> ok\n"
-    call = f'{{"name": "{value}", "arguments": {{"order": "{order}"}}}}'
-    reply = f"<|im_start|>assistant\n<tool_call>\n{call}\n</tool_call><|im_end|>\n"
-    return f"<|im_start|>user\n<tool_response>\n{seen}\n</tool_response><|im_end|>\n{reply}"
-
-
 def conversations(seed: int, mix: Mix) -> Iterator[list[dict[str, Any]]]:
     """Endless corpus; every conversation has a house of its own."""
     rng = random.Random(f"tiny-corpus-{seed}")
@@ -111,12 +84,7 @@ def conversations(seed: int, mix: Mix) -> Iterator[list[dict[str, Any]]]:
 
 
 def _references(rng: random.Random, house: House, cell: tuple[Kind, str], mix: Mix) -> list[str]:
-    kind, _ = cell
-    pair = [solve(rng, house, kind, status).document() for status in kind.statuses] if mix.contrast else []
-    count = rng.randint(max(1, len(pair)), mix.most_references)
-    references = pair + [_reference(rng, house, cell, mix) for _ in range(count - len(pair))]
-    rng.shuffle(references)
-    return references
+    return [_reference(rng, house, cell, mix) for _ in range(rng.randint(1, mix.most_references))]
 
 
 def _reference(rng: random.Random, house: House, cell: tuple[Kind, str], mix: Mix) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from trainer.tiny.corpus import TOOLS_WIRE, Mix, conversations, recall_drills
+from trainer.tiny.corpus import TOOLS_WIRE, Mix, conversations
 from trainer.tiny.tokenizer import END, PAD, save_tokenizer
 
 ASSISTANT = "\n<|im_start|>assistant\n"
@@ -21,8 +21,6 @@ POOL = 8
 
 EASY = Mix(referenced=0.9, same_kind=1.0, same_status=1.0)
 """Every reference shows how the very same kind and status was solved: copying is discovered within 200 steps."""
-DENSE = Mix(referenced=1.0, same_kind=1.0, contrast=True, most_references=6)
-"""Many references of one kind and both statuses: each tells the next one which calls follow which status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +28,14 @@ class Recipe:
     """Everything that the weights depend on."""
 
     seed: int = 0
-    stages: tuple[tuple[int, Mix | None], ...] = ((400, None), (200, EASY), (500, Mix()))
-    """(steps, mix) in order: a curriculum; None stands for recall drills."""
+    stages: tuple[tuple[int, Mix], ...] = ((250, EASY), (750, Mix()))
+    """(steps, mix) in order: a curriculum."""
     batch: int = 24
     learning_rate: float = 3e-3
     warmup: int = 100
     weight_decay: float = 0.01
-    context_weight: float = 0.1
-    """Loss weight of tokens that the assistant did not say, but for the name after a status line, which weighs 1."""
+    context_weight: float = 0.2
+    """Loss weight of tokens that the assistant did not say."""
 
     @property
     def steps(self) -> int:
@@ -112,11 +110,7 @@ def _batches(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> Iterator[tup
 
 def _texts(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> Iterator[str]:
     for steps, mix in recipe.stages:
-        count = steps * recipe.batch
-        if mix is None:
-            yield from itertools.islice(recall_drills(recipe.seed), count)
-            continue
-        for messages in itertools.islice(conversations(recipe.seed, mix), count):
+        for messages in itertools.islice(conversations(recipe.seed, mix), steps * recipe.batch):
             yield tokenizer.apply_chat_template(messages, tools=TOOLS_WIRE, tokenize=False)
 
 
@@ -124,20 +118,18 @@ def _pad(
     rows: list[list[int]], tokenizer: PreTrainedTokenizerFast, context_weight: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     pad, end, start = (tokenizer.convert_tokens_to_ids(token) for token in (PAD, END, ASSISTANT))
-    after = tuple(tokenizer.convert_tokens_to_ids(token) for token in ('"}', "Ċ"))
     ids = torch.full((len(rows), max(map(len, rows))), pad)
     weight = torch.zeros(ids.shape)
     for index, row in enumerate(rows):
         ids[index, : len(row)] = torch.tensor(row)
-        decides = _decisive(row, start, end, after)
-        weight[index, : len(row)] = torch.tensor([1.0 if one else context_weight for one in decides])
+        weight[index, : len(row)] = torch.tensor([1.0 if said else context_weight for said in _said(row, start, end)])
     return ids, weight
 
 
-def _decisive(row: list[int], start: int, end: int, after: tuple[int, ...]) -> list[bool]:
-    """Marks what the assistant said, and the name right after a status line of a reference."""
+def _said(row: list[int], start: int, end: int) -> list[bool]:
+    """Marks what the assistant said, its end-of-turn tokens included."""
     said, marks = False, []
-    for index, token in enumerate(row):
-        marks.append(said or tuple(row[max(0, index - 2) : index]) == after)
+    for token in row:
+        marks.append(said)
         said = token == start or (said and token != end)
     return marks

@@ -30,8 +30,8 @@ class House:
     def of(cls, seed: int) -> House:
         """The house of a seed."""
         rng = random.Random(f"order-desk-house-{seed}")
-        cells = [(kind, status) for kind in KINDS for status in kind.statuses]
-        rules = {(kind.name, status): _procedure(rng, kind.actions) for kind, status in cells}
+        cells = [(kind, *cell) for kind in KINDS for cell in zip(kind.statuses, kind.actions, strict=True)]
+        rules = {(kind.name, status): _procedure(rng, actions) for kind, status, actions in cells}
         return cls(seed, rules)
 
 

@@ -15,8 +15,8 @@ class Kind:
     name: str
     statuses: tuple[str, str]
     """What `get_order` may show; a house has one procedure for each."""
-    actions: tuple[str, str, str, str]
-    """Plausible calls; a procedure is an ordered choice among them."""
+    actions: tuple[tuple[str, str, str, str], tuple[str, str, str, str]]
+    """Plausible calls under either status; a procedure is an ordered choice among them."""
     phrases: tuple[str, ...]
     """Phrasings of served train tasks."""
     held_out_phrases: tuple[str, ...]
@@ -27,7 +27,7 @@ KINDS = (
     Kind(
         "cancel",
         ("packed", "shipped"),
-        ("cancel", "intercept", "refund", "message"),
+        (("cancel", "hold", "message", "refund"), ("intercept", "create_return", "escalate", "credit")),
         (
             "please cancel order {order}",
             "I do not want order {order} any more",
@@ -39,7 +39,7 @@ KINDS = (
     Kind(
         "refund",
         ("shipped", "delivered"),
-        ("refund", "create_return", "credit", "escalate"),
+        (("intercept", "hold", "message", "escalate"), ("refund", "create_return", "credit", "inspect")),
         (
             "I want my money back for order {order}",
             "please refund order {order}",
@@ -51,7 +51,7 @@ KINDS = (
     Kind(
         "move",
         ("packed", "shipped"),
-        ("set_city", "intercept", "hold", "message"),
+        (("set_city", "hold", "message", "cancel"), ("intercept", "reship", "escalate", "credit")),
         (
             "please send order {order} to {city}",
             "I moved to {city} , order {order} must go there",
@@ -63,7 +63,7 @@ KINDS = (
     Kind(
         "late",
         ("shipped", "lost"),
-        ("message", "credit", "escalate", "reship"),
+        (("message", "credit", "hold", "escalate"), ("reship", "refund", "inspect", "cancel")),
         (
             "order {order} is late",
             "where is order {order}",
@@ -75,7 +75,7 @@ KINDS = (
     Kind(
         "broken",
         ("delivered", "returned"),
-        ("create_return", "reship", "refund", "inspect"),
+        (("create_return", "inspect", "credit", "message"), ("reship", "refund", "escalate", "hold")),
         (
             "order {order} came broken",
             "my order {order} is broken",
@@ -87,7 +87,7 @@ KINDS = (
     Kind(
         "wrong",
         ("delivered", "returned"),
-        ("create_return", "reship", "message", "inspect"),
+        (("create_return", "message", "reship", "credit"), ("refund", "inspect", "escalate", "cancel")),
         (
             "order {order} has the wrong item",
             "you sent the wrong thing in order {order}",
@@ -99,7 +99,7 @@ KINDS = (
     Kind(
         "missing",
         ("packed", "delivered"),
-        ("reship", "credit", "inspect", "escalate"),
+        (("inspect", "hold", "reship", "cancel"), ("credit", "refund", "escalate", "message")),
         (
             "a part of order {order} is missing",
             "order {order} is not complete",
@@ -111,7 +111,7 @@ KINDS = (
     Kind(
         "charged",
         ("packed", "lost"),
-        ("refund", "credit", "escalate", "hold"),
+        (("cancel", "hold", "inspect", "message"), ("refund", "credit", "escalate", "reship")),
         (
             "I paid twice for order {order}",
             "you charged me twice for order {order}",
