@@ -41,6 +41,8 @@ class Batch:
     prefix_1C: Tensor
     """What all rows begin with, before any insertion point: computed once, not once per row."""
     ids_BT: Tensor
+    reach: tuple[int, ...]
+    """Columns of each row that matter: those after them come too late for any supervised token."""
     trajectory_B: Tensor
     points: tuple[int, ...]
     row_S: Tensor
@@ -97,6 +99,7 @@ def _batch(rows: Sequence[Row], device: torch.device) -> Batch:
     return Batch(
         prefix_1C=torch.tensor([rows[0].ids[:shared]], dtype=torch.long, device=device),
         ids_BT=ids_BT.to(device),
+        reach=tuple(row.actions[-1] - shared for row in rows),
         trajectory_B=torch.tensor([row.trajectory for row in rows], device=device),
         points=tuple(row.point - shared for row in rows),
         row_S=row_S.to(device),
@@ -113,3 +116,8 @@ def _shared(rows: Sequence[Row]) -> int:
     first, last = min(row.ids[:limit] for row in rows), max(row.ids[:limit] for row in rows)
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=True))
     return sum(1 for _ in same)
+
+
+def rows_within_reach(batch: Batch) -> list[list[int]]:
+    """Token ids of each row up to the last position that predicts a supervised token."""
+    return [ids[:reach] for ids, reach in zip(batch.ids_BT.tolist(), batch.reach, strict=True)]

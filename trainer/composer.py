@@ -14,7 +14,10 @@ from transformers import PreTrainedTokenizerBase
 
 from trainer.compressor import Compressor
 from trainer.config import ComposerConfig
+from trainer.fused import Gather
+from trainer.packing import Index, merged, pack
 from trainer.roles import Roles, copied
+from trainer.trunk import Trunk
 
 
 class Composer:
@@ -29,6 +32,8 @@ class Composer:
         heads = roles.config.num_attention_heads
         self.compressor = Compressor(weight.shape[1], heads, config.queries, config.depth, config.feed_forward)
         self.compressor.to(weight.device)
+        if config.start == "identity":
+            self.compressor.start_at_identity()
         if config.scale == "learned":
             self.compressor.learn_scale(weight.float().square().mean().sqrt().item())
 
@@ -50,6 +55,23 @@ class Composer:
         yield part
 
     def _encode(self, rows: list[list[int]]) -> Tensor:
+        states_NTD, mask_NT = (
+            self._padded(rows) if self._roles.packed is None else self._packed(self._roles.packed, rows)
+        )
+        latent_NKD: Tensor = self.compressor(states_NTD.float(), mask_NT)
+        return latent_NKD
+
+    def _packed(self, trunk: Trunk, rows: list[list[int]]) -> tuple[Tensor, Tensor]:
+        tokens = merged(rows, self._roles.embed.weight.device)
+        packing = pack(tokens.grids, tokens.position_N, trunk.heads)
+        states_SD = trunk(self._roles.embed(tokens.ids_N), packing, self._adapter)
+        token_NT = tokens.grids[0].token_BL
+        mask_NT = token_NT >= 0
+        index = Index.of(token_NT.clamp(min=0).flatten(), mask_NT.flatten(), len(states_SD))
+        states: Tensor = Gather.apply(states_SD, index.take, index.cells, index.offsets)  # type: ignore[no-untyped-call]
+        return states.view(*token_NT.shape, -1), mask_NT
+
+    def _padded(self, rows: list[list[int]]) -> tuple[Tensor, Tensor]:
         device = self._roles.embed.weight.device
         length = torch.tensor([len(row) for row in rows], device=device)
         ids = [torch.tensor(row, device=device) for row in rows]
@@ -58,8 +80,7 @@ class Composer:
         with self._roles.acting(self._adapter):
             states_NTD = self._roles.trunk(input_ids=ids_NT, use_cache=False).last_hidden_state
         mask_NT = torch.arange(ids_NT.shape[1], device=device) < length[:, None]
-        latent_NKD: Tensor = self.compressor(states_NTD.float(), mask_NT)
-        return latent_NKD
+        return states_NTD, mask_NT
 
     def parameters(self) -> list[nn.Parameter]:
         """φ."""

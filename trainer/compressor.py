@@ -9,7 +9,12 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, scaled_dot_product_attention
+from torch.nn.functional import gelu
+
+from trainer.fused import TwoPartAttention
+
+FEED_FORWARD_START = 0.1
+"""Size of the feed-forward's random output weights beside an identity."""
 
 
 class Compressor(nn.Module):
@@ -28,6 +33,18 @@ class Compressor(nn.Module):
         self.log_scale = nn.Parameter(torch.zeros(()), requires_grad=False)
         """Size of a latent coordinate, as a logarithm; fixed at 1 unless `learn_scale` was called."""
 
+    @torch.no_grad()
+    def start_at_identity(self) -> None:
+        """Make every projection on the way from a state to a latent hand it through; attention stays random."""
+        width = self.project_in.in_features
+        for linear in (self.project_in, self.project_out, self.block.output):
+            nn.init.eye_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        nn.init.eye_(self.block.key_value.weight[width:])
+        nn.init.zeros_(self.block.key_value.bias)
+        self.block.down.weight.mul_(FEED_FORWARD_START)
+        nn.init.zeros_(self.block.down.bias)
+
     def learn_scale(self, start: float) -> None:
         """Train the size of the latents, from `start`."""
         self.log_scale.data.fill_(math.log(start))
@@ -36,7 +53,8 @@ class Compressor(nn.Module):
     def forward(self, states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
         """Latents [B, K, D]. `mask_BT` is true on real positions."""
         memory = self.block.memory(self.project_in(states_BTD))
-        mask_B11N = nn.functional.pad(mask_BT, (0, len(self.queries_KD)), value=True)[:, None, None]
+        real_B11N = nn.functional.pad(mask_BT, (0, len(self.queries_KD)), value=True)[:, None, None]
+        mask_B11N = torch.zeros(real_B11N.shape, device=mask_BT.device).masked_fill_(~real_B11N, -torch.inf)
         latent_BKD = self.queries_KD.expand(len(states_BTD), -1, -1)
         for _ in range(self.depth):
             latent_BKD = self.block(latent_BKD, memory, mask_B11N)
@@ -67,15 +85,15 @@ class SharedBlock(nn.Module):
         """One application."""
         normed_BKD = self.norm_queries(latent_BKD)
         own = self._keys_values(normed_BKD)
-        key, value = (torch.cat(pair, dim=2) for pair in zip(memory, own, strict=True))
-        found = scaled_dot_product_attention(self._split(self.query(normed_BKD)), key, value, attn_mask=mask_B11N)
+        query = self._split(self.query(normed_BKD))
+        found: Tensor = TwoPartAttention.apply(query, *memory, *own, mask_B11N)  # type: ignore[no-untyped-call]
         latent_BKD = latent_BKD + self.output(found.transpose(1, 2).flatten(2))
         added_BKD: Tensor = self.down(gelu(self.up(self.norm_hidden(latent_BKD))))
         return latent_BKD + added_BKD
 
     def _keys_values(self, states_BTD: Tensor) -> tuple[Tensor, Tensor]:
         key_BTD, value_BTD = self.key_value(states_BTD).chunk(2, dim=-1)
-        return self._split(key_BTD), self._split(value_BTD)
+        return self._split(key_BTD).contiguous(), self._split(value_BTD).contiguous()
 
     def _split(self, states_BTD: Tensor) -> Tensor:
         batch, length, _ = states_BTD.shape

@@ -38,6 +38,10 @@ class ComposerConfig(_Frozen):
     scale: Literal["learned", "unit"] = "learned"
     """Size of a latent coordinate. unit: what the final LayerNorm gives, as released. learned: one factor,
     initialised to the RMS of the backbone's token embeddings (not in the paper; MemGen does so)."""
+    start: Literal["identity", "random"] = "identity"
+    """The compressor before the cold start. random: torch's default, the paper says no more. identity: projections hand
+    the encoder's states through, so that the latents resemble what was read; on `tiny` the cold start then leaves its
+    plateau within 60 steps where random projections stayed on it for 200 (README, experiment log)."""
     encoder_tokens: Positive = 32_768
     """Padded tokens of one encoder pass; memory, not results."""
 

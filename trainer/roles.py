@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from agents.transformers_engine.backbone import PROJECTIONS
 from trainer.low_rank import LowRank
+from trainer.trunk import Trunk, usable
 
 STUDENT = "student"
 ENCODER = "encoder"
@@ -38,6 +39,8 @@ class Roles:
         self.head: Any = lm.get_output_embeddings()
         self.embed: Any = lm.get_input_embeddings()
         self.config: Any = lm.config
+        self.packed = Trunk(self.trunk, lm.config) if usable(self.trunk, lm.config) else None
+        """The same layers without padding, where we have them."""
 
     def add(self, name: str, rank: int, alpha: float, seed: int, *, trained: bool) -> None:
         """A fresh LoRA adapter on all projections, without dropout, fp32; computes what the base does until trained."""

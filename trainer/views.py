@@ -14,9 +14,11 @@ from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache
 
 from trainer import objective
-from trainer.batch import Batch
+from trainer.batch import Batch, rows_within_reach
 from trainer.injection import Frame, check_span, inject
+from trainer.packing import after_prefix, pack
 from trainer.roles import STUDENT, Roles
+from trainer.trunk import Trunk
 
 
 class Views:
@@ -29,6 +31,8 @@ class Views:
 
     def student(self, batch: Batch) -> Tensor:
         """Hidden states [S, D] with s alone in the input; gradients reach θ."""
+        if self._roles.packed:
+            return self._student(self._roles.packed, batch)
         with self._roles.acting(STUDENT):
             hidden_BTD = self._run(batch.prefix_1C, self._roles.embed(batch.ids_BT))
         return hidden_BTD[batch.row_S, batch.column_S]
@@ -39,9 +43,35 @@ class Views:
         `context_BLD` is indexed by trajectory. Raises `BadSpan`.
         """
         check_span(context_BLD, self._frame.latents)
+        if self._roles.packed:
+            return self._teacher(self._roles.packed, batch, context_BLD)
         with self._roles.acting(None):
             hidden_BTD = self._run(batch.prefix_1C, self._with_context(batch, context_BLD))
         return hidden_BTD[batch.row_S, batch.column_S + self._frame.length]
+
+    def _student(self, trunk: Trunk, batch: Batch) -> Tensor:
+        tokens = after_prefix(batch.prefix_1C[0].tolist(), rows_within_reach(batch), batch.ids_BT.device)
+        kept_S = tokens.grids[-1].token_BT[batch.row_S, batch.column_S]
+        packing = pack(tokens.grids, tokens.position_N, trunk.heads)
+        return trunk(self._roles.embed(tokens.ids_N), packing, STUDENT, kept_S)
+
+    def _teacher(self, trunk: Trunk, batch: Batch, context_BLD: Tensor) -> Tensor:
+        around = self._frame
+        # what stands before the latents is one row's worth of work when nothing else comes between it and the prefix
+        lead = 0 if any(batch.points) else len(around.before)
+        middle = [*around.before[lead:], *[0] * around.latents, *around.after]
+        rows = zip(rows_within_reach(batch), batch.points, strict=True)
+        prefix = [*batch.prefix_1C[0].tolist(), *around.before[:lead]]
+        device = batch.ids_BT.device
+        tokens = after_prefix(prefix, [[*row[:point], *middle, *row[point:]] for row, point in rows], device)
+        first_B = torch.tensor(batch.points, device=device) + len(around.before) - lead
+        token_BT = tokens.grids[-1].token_BT
+        column_BL = first_B[:, None] + torch.arange(around.latents, device=device)
+        place = token_BT.gather(1, column_BL).flatten()
+        latent_ND = context_BLD[batch.trajectory_B].flatten(0, 1).to(self._roles.embed.weight.dtype)
+        x_ND = self._roles.embed(tokens.ids_N).index_copy(0, place, latent_ND)
+        kept_S = token_BT[batch.row_S, batch.column_S + around.length - lead]
+        return trunk(x_ND, pack(tokens.grids, tokens.position_N, trunk.heads), None, kept_S)
 
     def _with_context(self, batch: Batch, context_BLD: Tensor) -> Tensor:
         embeds_BTD = self._roles.embed(batch.ids_BT)

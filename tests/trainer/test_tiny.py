@@ -15,7 +15,7 @@ from agents.worlds.order_desk.house import PRETRAINING_SEEDS, House
 from agents.worlds.order_desk.kinds import KINDS
 from agents.worlds.order_desk.suite import TOOLS
 from trainer.tiny.corpus import Mix, conversations
-from trainer.tiny.pretrain import EASY, Recipe, pretrain
+from trainer.tiny.pretrain import EASY, Cycle, Recipe, pretrain
 from trainer.tiny.tokenizer import FUSED, build_tokenizer
 
 TEMPLATE = model_folder("tiny") / "chat_template.jinja"
@@ -81,11 +81,12 @@ def test_corpus_writes_calls_as_the_world_answers_them() -> None:
 
 @pytest.mark.slow
 def test_pretraining_repeats_bit_for_bit(tmp_path: Path) -> None:
+    recipe = Recipe(cycles=(Cycle(((1, EASY), (1, Mix())), 1e-3), Cycle(((1, Mix()),), 1e-3)), batch=4)
     weights = []
     for name in ("first", "second"):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "chat_template.jinja").write_text(TEMPLATE.read_text())
-        model = pretrain(folder, Recipe(stages=((1, EASY), (1, Mix())), batch=4), lambda _step, _loss: None)
+        model = pretrain(folder, recipe, lambda _step, _loss: None)
         weights.append(model.state_dict())
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
