@@ -1,6 +1,6 @@
 """Qwen3's layers over packed tokens, with one adapter or none: what transformers computes, up to rounding, for less.
 
-Only for single-precision weights; `usable` says whether a model is one of these, others run as transformers has them.
+Only for single-precision weights and short contexts; `usable` says whether a model is one of these, others run as transformers has them.
 Shape suffixes: N packed tokens, S kept tokens, D width, E head width.
 """
 
@@ -16,12 +16,16 @@ from torch.nn.functional import linear
 from trainer.fused import Attention, Gated, Gather, Merged, RmsNorm, Rotated
 from trainer.packing import Heads, Index, Packing
 
+LONGEST = 4096
+"""Positions of the longest model taken: attention's scores are kept for the gradient, and they grow with the square."""
+
 
 def usable(trunk: nn.Module, config: Any) -> bool:
     """Whether `Trunk` computes what this model does."""
     plain = config.model_type == "qwen3" and config.hidden_act == "silu" and not config.attention_bias
     full = all(kind == "full_attention" for kind in config.layer_types)
-    return plain and full and all(weight.dtype == torch.float32 for weight in trunk.parameters())
+    short = config.max_position_embeddings <= LONGEST
+    return plain and full and short and all(weight.dtype == torch.float32 for weight in trunk.parameters())
 
 
 class Trunk:

@@ -9,7 +9,7 @@ import typer
 
 from service.cli.options import console
 
-TRAFFIC = 1_000
+TRAFFIC = 1_600
 
 Seed = Annotated[int, typer.Option("--seed", help="House to serve, and seed of everything drawn.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Run seeds 0 to N-1, each on a fresh data folder.")]

@@ -6,6 +6,7 @@ from trainer.batch import batches_of, rows_of
 from trainer.composer import Composer
 from trainer.injection import InsertionPoints, frame
 from trainer.roles import ENCODER, STUDENT, Roles
+from trainer.trunk import LONGEST, usable
 from trainer.views import Views
 
 CPU = torch.device("cpu")
@@ -36,6 +37,7 @@ def batch(tokenizer, samples):
 def both_ways(roles, compute, inputs):
     """Value and gradients from the packed layers, then from transformers' own."""
     found = []
+    assert roles.packed is not None
     for trunk in (roles.packed, None):
         roles.packed = trunk
         value = compute()
@@ -62,3 +64,12 @@ def test_texts_that_begin_alike_are_encoded_as_if_each_stood_alone(roles, backbo
     texts = ["refund order 17 please", "refund order 17", "cancel it", "refund order 18 please"]
     for one, other in both_ways(roles, lambda: composer.compose(texts), composer.parameters()[:14]):
         assert_close(one, other, atol=1e-3, rtol=1e-3)
+
+
+def test_long_or_half_precision_models_run_as_transformers_has_them(new_backbone):
+    base = new_backbone().model.get_base_model()
+    assert usable(base.base_model, base.config)
+    base.config.max_position_embeddings = LONGEST + 1
+    assert not usable(base.base_model, base.config)
+    base.config.max_position_embeddings = LONGEST
+    assert not usable(base.base_model.bfloat16(), base.config)

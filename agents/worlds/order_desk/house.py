@@ -2,7 +2,7 @@
 
 Nothing in a prompt tells the rules; they can only be learned from experience. Every house is a
 function of its seed. Served houses use seeds below `PRETRAINING_SEEDS`; the corpus of the `tiny` base
-uses seeds from there on and skips any house whose rules equal a served one's.
+uses seeds from there on.
 """
 
 from __future__ import annotations
