@@ -28,6 +28,7 @@ class Composer:
         self._tokenizer = tokenizer
         self._adapter = adapter
         self._most = config.encoder_tokens
+        self._embeddings = config.reads == "states+embeddings"
         weight: Tensor = roles.embed.weight
         heads = roles.config.num_attention_heads
         self.compressor = Compressor(weight.shape[1], heads, config.queries, config.depth, config.feed_forward)
@@ -58,8 +59,14 @@ class Composer:
         states_NTD, mask_NT = (
             self._padded(rows) if self._roles.packed is None else self._packed(self._roles.packed, rows)
         )
+        if self._embeddings:
+            states_NTD = _unit(states_NTD.float()) + _unit(self._roles.embed(self._padded_ids(rows)).float())
         latent_NKD: Tensor = self.compressor(states_NTD.float(), mask_NT)
         return latent_NKD
+
+    def _padded_ids(self, rows: list[list[int]]) -> Tensor:
+        ids = [torch.tensor(row, device=self._roles.embed.weight.device) for row in rows]
+        return nn.utils.rnn.pad_sequence(ids, batch_first=True)
 
     def _packed(self, trunk: Trunk, rows: list[list[int]]) -> tuple[Tensor, Tensor]:
         tokens = merged(rows, self._roles.embed.weight.device)
@@ -72,14 +79,12 @@ class Composer:
         return states.view(*token_NT.shape, -1), mask_NT
 
     def _padded(self, rows: list[list[int]]) -> tuple[Tensor, Tensor]:
-        device = self._roles.embed.weight.device
-        length = torch.tensor([len(row) for row in rows], device=device)
-        ids = [torch.tensor(row, device=device) for row in rows]
-        ids_NT = nn.utils.rnn.pad_sequence(ids, batch_first=True)
+        ids_NT = self._padded_ids(rows)
+        length = torch.tensor([len(row) for row in rows], device=ids_NT.device)
         # padding on the right of a causal model needs no attention mask; the compressor's own mask hides it
         with self._roles.acting(self._adapter):
             states_NTD = self._roles.trunk(input_ids=ids_NT, use_cache=False).last_hidden_state
-        mask_NT = torch.arange(ids_NT.shape[1], device=device) < length[:, None]
+        mask_NT = torch.arange(ids_NT.shape[1], device=ids_NT.device) < length[:, None]
         return states_NTD, mask_NT
 
     def parameters(self) -> list[nn.Parameter]:
@@ -122,3 +127,8 @@ class FrozenLatents:
         """Freeze these weights from now on."""
         self.composer.load(weights)
         self.cache.clear()
+
+
+def _unit(states_NTD: Tensor) -> Tensor:
+    """Every token's vector at RMS 1."""
+    return nn.functional.rms_norm(states_NTD, states_NTD.shape[-1:], eps=torch.finfo(torch.float32).eps)

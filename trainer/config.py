@@ -42,6 +42,9 @@ class ComposerConfig(_Frozen):
     """The compressor before the cold start. random: torch's default, the paper says no more. identity: projections hand
     the encoder's states through, so that the latents resemble what was read; on `tiny` the cold start then leaves its
     plateau within 60 steps where random projections stayed on it for 200 (README, experiment log)."""
+    reads: Literal["states", "states+embeddings"] = "states"
+    """What the compressor reads of each token (eq. 5). states: the encoder's last hidden states, as published. With
+    embeddings added, both at unit RMS: a small model's last states tell the next token and forget the one that was read."""
     encoder_tokens: Positive = 32_768
     """Padded tokens of one encoder pass; memory, not results."""
 

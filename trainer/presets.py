@@ -8,7 +8,7 @@ PAPER = LopdConfig()
 """Qwen3-4B on EnvScaler (§4.1), with a LoRA student."""
 
 TINY = LopdConfig(
-    composer=ComposerConfig(references=3, queries=8, encoder_tokens=4096),
+    composer=ComposerConfig(references=3, queries=8, reads="states+embeddings", encoder_tokens=4096),
     student=StudentConfig(rank=16, alpha=32.0, learning_rate=2e-3),
     composer_learning_rate=1e-5,
     beta=1.0,
