@@ -25,6 +25,18 @@ def test_every_text_gives_k_latents_whatever_it_is_batched_with(new_backbone, sm
     assert_close(together, tight.compose(TEXTS), atol=1e-5, rtol=1e-4)
 
 
+def test_with_embeddings_the_last_token_of_a_text_is_read_as_itself(new_backbone, small):
+    both = small.composer.model_copy(update={"reads": "states+embeddings"})
+    with_them, without = composer(new_backbone(), both), composer(new_backbone(), small.composer)
+    for each in (with_them, without):
+        # an encoder that says the same of every token: only embeddings can still tell the texts apart
+        each._packed = each._padded = lambda *_: (torch.ones(2, 2, 64), torch.ones(2, 2).bool())
+    ids = [[5, 6], [5, 7]]
+    same, told_apart = without._encode(ids), with_them._encode(ids)
+    assert_close(same[0], same[1])
+    assert not torch.allclose(told_apart[0], told_apart[1])
+
+
 def test_latents_start_at_the_size_of_embeddings_or_at_one(new_backbone, small):
     backbone = new_backbone()
     size = backbone.model.get_input_embeddings().weight.square().mean().sqrt()
