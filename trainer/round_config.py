@@ -40,7 +40,7 @@ class RoundConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    steps: int = Field(default=32, ge=0)
+    steps: int = Field(default=24, ge=0)
     """Joint updates (LOPD sec. 5.1 has 100)."""
     tasks_per_step: int = Field(default=32, ge=1)
     """Distinct train tasks per update while the suite has that many (LOPD sec. 5.1)."""

@@ -8,7 +8,7 @@ from trainer.round_config import PAPER_ROUND, TINY_ROUND, ConfigRefused, default
 
 def test_tiny_defaults():
     config = defaults_for("tiny")
-    assert (config.steps, config.tasks_per_step, config.lopd.composer.references) == (32, 32, 3)
+    assert (config.steps, config.tasks_per_step, config.lopd.composer.references) == (24, 32, 3)
     assert config.gate.tasks is None
     assert config.sampling.temperature == 1.0
 
