@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -34,6 +36,8 @@ def demo(
     from service.demo.series import play_series  # noqa: PLC0415
     from service.demo.story import Demo  # noqa: PLC0415
 
+    # SIGTERM unwinds like Ctrl-C: the service it started and the temporary folder must not outlive it.
+    signal.signal(signal.SIGTERM, _leave)
     screen = console()
     stay = keep and seeds is None and screen.is_terminal
     chosen = [seed] if seeds is None else list(range(seeds))
@@ -42,3 +46,7 @@ def demo(
     if failure:
         typer.echo(f"ratchet demo: {failure}", err=True)
         raise typer.Exit(1)
+
+
+def _leave(*_: object) -> NoReturn:
+    sys.exit(143)
