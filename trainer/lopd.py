@@ -47,6 +47,7 @@ class Lopd:
     - the student is a LoRA over the frozen backbone, not a second full model;
     - token means in 10 and 12, and the anchor is a mean over elements, as in the released code;
     - the latents' size is a learned factor that starts at the embeddings' RMS;
+    - the compressor starts at identity, and may read token embeddings beside the states (`composer.start`, `.reads`);
     - over-long and failed rollouts are left out and counted, never cut or silently dropped.
     The release steps student and composer one after the other on the student's *old* log-probabilities. Both gradients are
     then taken at the same point with separate clips and optimizers, which is `update="joint"` exactly; our "sequential"

@@ -10,7 +10,8 @@ instruction. `open_embedder` (choose.py) imports only what is chosen, because mi
 
 Share of the top 3 that asks for the same kind of thing as the query, on order_desk:0: bank of 480 gold trajectories,
 queries are the 208 held-out tasks (other phrasings) or the train tasks, own task excluded; one thread of a busy
-two-core machine (half that speed at a load of 9). `python tests/bank/measure_embedding.py` repeats it. The query's
+two-core machine (half that speed at a load of 9). Measured before a status decided which calls are plausible;
+`python tests/bank/measure_embedding.py` repeats it. The query's
 wording matters: none 0.86 / 0.79, "Represent this sentence for searching relevant passages: " 0.88 / 0.79, "Find the
 procedure that solved a task like this: " 0.86 / 0.77, "customer request: " 0.85 / 0.81; the one in use won on the train
 tasks too, and on another house (order_desk:1: 0.84 / 0.87, without it 0.79 / 0.75).
