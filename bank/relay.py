@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bank.embedding.embedder import Embedder
+from bank.experience import Experience
 from bank.index.index import ExperienceIndex
 from bank.ledger.ledger import Ledger
 
@@ -52,10 +53,14 @@ def _add(ledger: Ledger, index: ExperienceIndex, embedder: Embedder, limit: int)
     with ledger.read() as books:
         pending = books.experiences.pending(limit)
     if pending:
-        index.upsert(pending, embedder.embed_documents([experience.document for experience in pending]))
+        index.upsert(pending, embedder.embed_documents([_text(experience, embedder) for experience in pending]))
         with ledger.write() as books:
             books.experiences.mark_indexed([experience.id for experience in pending], datetime.now(UTC))
     return len(pending)
+
+
+def _text(experience: Experience, embedder: Embedder) -> str:
+    return experience.document if embedder.reads_trace else experience.task
 
 
 def _remove(ledger: Ledger, index: ExperienceIndex, limit: int) -> int:

