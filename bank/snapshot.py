@@ -47,6 +47,10 @@ class Snapshot:
     def __len__(self) -> int:
         return len(self._experiences)
 
+    def of_task(self, task_id: str) -> tuple[Experience, ...]:
+        """The task's own experiences, in the order of the snapshot."""
+        return tuple(experience for experience in self._experiences if experience.task_id == task_id)
+
     def retrieve(self, query: NDArray[np.float32], count: int, *, exclude_task: str) -> tuple[Retrieved, ...]:
         """The `count` best matches of a query vector [dimension], best first; fewer when there are no more.
 

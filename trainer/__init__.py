@@ -4,15 +4,16 @@ What it does. A worker claims a round in the ledger, freezes the bank, teaches t
 roll out train tasks and pulls it towards a teacher that reads the composed experience (LOPD), publishes the
 result as an immutable folder, and lets the gate compare it with the incumbent on held-out tasks.
 
-Map. Learning: `config`, `objective` (the paper, nothing else), `composer`, `compressor`, `injection`, `views`,
-`cold_start`, `lopd` (the algorithm). Round: `round_config`, `round` (the phases), `training` (the steps), `pupil`
-(backbone, engine and objective together), `rollouts`, `references`, `gate/`, `conclude`, `publish`, `resume`.
+Map. Learning: `config`, `method_config`, `objective` (the LOPD paper, nothing else), `composer`, `compressor`,
+`injection`, `views`, `cold_start`, `methods/` (LOPD and every other algorithm), `team` (several processes). Round:
+`round_config`, `round` (the phases), `training` (the steps), `pupil` (backbone, engine and method together),
+`rollouts`, `logged`, `references`, `gate/`, `conclude`, `publish`, `resume`.
 Process: `settings`, `tasks` (names and clock), `jobs`, `schedule`, `lease`, `folder_queue`, `worker` (builds everything).
 
 What it must not know: HTTP, the deployment pointer beyond reading it, or anything of `service`. The two meet at a
 task name with an id, a ledger row and an adapter folder. Nothing here is imported by the serving path.
 
-Where the next thing goes. Another objective: beside `lopd`, chosen in `pupil`. Another verdict rule: `gate/statistics`.
+Where the next thing goes. Another objective: a file in `methods/`. Another verdict rule: `gate/statistics`.
 Another thing to do in the background: a name in `tasks`, a method in `jobs`.
 
 Decided. The ledger is the truth and messages are wake-up calls: they are acknowledged at once, may be lost or doubled,

@@ -15,6 +15,7 @@ from torch import Tensor
 from trainer import objective
 from trainer.injection import InsertionPoints
 from trainer.sample import Sample
+from trainer.sequences import Sequence as TokenSequence
 from trainer.sequences import sequences_of
 
 
@@ -27,11 +28,13 @@ class Row:
     ids: tuple[int, ...]
     actions: tuple[int, ...]
     point: int
-    """Where the latent context goes in."""
+    """Where the latent context goes in; tokens before it may be shared with other rows."""
     weight_S: Tensor
     """ω over the normaliser of the whole step."""
     advantage_S: Tensor
     """A, the same on every token unless centred."""
+    recorded_S: Tensor
+    """Log-probabilities under the version that sampled the tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,40 +54,89 @@ class Batch:
     action_S: Tensor
     weight_S: Tensor
     advantage_S: Tensor
+    recorded_S: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Strands:
+    """Every training sequence of a step, in the order of its samples."""
+
+    found: tuple[tuple[int, TokenSequence], ...]
+    """Index of the sample, and the sequence."""
+    trajectory_S: Tensor
+    """Index of the sample that each supervised token belongs to."""
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample]) -> Strands:
+        """All sequences of all samples."""
+        found = tuple((i, sequence) for i, sample in enumerate(samples) for sequence in sequences_of(sample.episode))
+        counts = torch.tensor([len(sequence.actions) for _, sequence in found], dtype=torch.long)
+        return cls(found, torch.tensor([index for index, _ in found]).repeat_interleave(counts))
+
+    def corrected(self, weight_S: Tensor, samples: Sequence[Sample]) -> Tensor:
+        """Each token's weight times its trajectory's importance ratio (1 for fresh rollouts)."""
+        return weight_S * torch.tensor([sample.importance for sample in samples])[self.trajectory_S]
+
+    def rows(self, points: Sequence[int], weight_S: Tensor, advantage_S: Tensor) -> list[Row]:
+        """The sequences with a point for each, and what the whole step gives to their tokens."""
+        counts = [len(sequence.actions) for _, sequence in self.found]
+        values = zip(torch.split(weight_S, counts), torch.split(advantage_S, counts), strict=True)
+        parts = zip(self.found, points, values, strict=True)
+        return [
+            Row(i, s.ids, s.actions, point, weight, advantage, torch.tensor(s.logprobs))
+            for (i, s), point, (weight, advantage) in parts
+        ]
 
 
 def rows_of(
     samples: Sequence[Sample], points: InsertionPoints, normalisation: objective.Normalisation, *, centre: bool
 ) -> list[Row]:
-    """All sequences of a step; weights and advantages are those of the whole step, whatever micro-batch a row lands in.
+    """LOPD's rows of a step; weights and advantages are those of the whole step, whatever micro-batch a row lands in.
 
     Raises `NoInsertionPoint`.
     """
-    found = [(index, sequence) for index, sample in enumerate(samples) for sequence in sequences_of(sample.episode)]
+    strands = Strands.of(samples)
     places = [points.find(sample.episode, sample.tools) for sample in samples]
-    counts = [len(sequence.actions) for _, sequence in found]
-    trajectory_S = torch.tensor([index for index, _ in found]).repeat_interleave(torch.tensor(counts))
-    weight_S = objective.weights(trajectory_S, normalisation)
+    weight_S = strands.corrected(objective.weights(strands.trajectory_S, normalisation), samples)
     reward_B = torch.tensor([sample.episode.reward or 0.0 for sample in samples])
-    advantage_S = objective.verdict(reward_B)[trajectory_S]
+    advantage_S = objective.verdict(reward_B)[strands.trajectory_S]
     if centre:
         advantage_S = objective.centred(advantage_S, weight_S)
-    parts = zip(found, torch.split(weight_S, counts), torch.split(advantage_S, counts), strict=True)
-    return [Row(i, s.ids, s.actions, places[i], weight_i, advantage_i) for (i, s), weight_i, advantage_i in parts]
+    return strands.rows([places[index] for index, _ in strands.found], weight_S, advantage_S)
 
 
 def batches_of(rows: Sequence[Row], budget: int, extra: int, device: torch.device) -> list[Batch]:
     """Rows grouped so that rows x (longest + `extra`) stays within `budget` tokens; a longer row stands alone."""
-    return [_batch(part, device) for part in _parts(sorted(rows, key=lambda row: len(row.ids)), budget, extra)]
+    lengths = [len(row.ids) + extra for row in rows]
+    return [_batch([rows[index] for index in part], device) for part in _parts(lengths, budget)]
 
 
-def _parts(ordered: Sequence[Row], budget: int, extra: int) -> Iterator[list[Row]]:
-    part: list[Row] = []
-    for row in ordered:
-        if part and (len(part) + 1) * (len(row.ids) + extra) > budget:
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same supervised tokens twice: as the student saw them, and as a teacher that reads more does."""
+
+    student: Batch
+    teacher: Batch
+    """Rows in the student's order, so that supervised token for supervised token they are the same."""
+
+
+def pairs_of(rows: Sequence[Row], twins: Sequence[Row], budget: int, device: torch.device) -> list[Pair]:
+    """As `batches_of`, the longer of row and twin counting."""
+    lengths = [max(len(row.ids), len(twin.ids)) for row, twin in zip(rows, twins, strict=True)]
+    return [
+        Pair(_batch([rows[index] for index in part], device), _batch([twins[index] for index in part], device))
+        for part in _parts(lengths, budget)
+    ]
+
+
+def _parts(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Indices sorted by length, cut where one more would break the budget."""
+    part: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda number: lengths[number]):
+        if part and (len(part) + 1) * lengths[index] > budget:
             yield part
             part = []
-        part.append(row)
+        part.append(index)
     yield part
 
 
@@ -107,6 +159,7 @@ def _batch(rows: Sequence[Row], device: torch.device) -> Batch:
         action_S=ids_BT[row_S, column_S].to(device),
         weight_S=torch.cat([row.weight_S for row in rows]).to(device),
         advantage_S=torch.cat([row.advantage_S for row in rows]).to(device),
+        recorded_S=torch.cat([row.recorded_S for row in rows]).to(device),
     )
 
 

@@ -38,7 +38,9 @@ def nll_step(equipment: Equipment, examples: Sequence[Sample], learner: Learner)
     """One update of φ by eq. 14; returns the NLL before it (nats per token). Raises `NonFinite` before any weight moves."""
     learner.clear()
     lesson = Lesson.of(equipment, examples, attached=True)
-    total = sum(_accumulate(equipment, lesson, batch) for batch in lesson.batches)
+    team = equipment.team
+    total = sum(team.gather(sum(_accumulate(equipment, lesson, batch) for batch in team.share(lesson.batches))))
+    team.add_up([lesson.leaf_BLD])
     if not math.isfinite(total):
         raise NonFinite(f"cold-start loss is {total}")
     lesson.backward(None)

@@ -29,7 +29,6 @@ from trainer.settings import Promote
 from trainer.student import student_config, student_digest, student_weights
 from trainer.workshop import Workshop
 
-METHOD = "lopd"
 GATE = "gate.json"
 PROBE_TOKENS = 32
 
@@ -63,7 +62,7 @@ def publish_candidate(shop: Workshop, pupil: Pupil, claimed: Round) -> AdapterRe
         parent=claimed.parent,
         base_digest=pupil.backbone.base_digest,
         template_digest=pupil.backbone.template_digest,
-        method=METHOD,
+        method=pupil.config.method,
         seed=pupil.config.seed,
     )
     model = pupil.backbone.model

@@ -16,11 +16,13 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class _Frozen(BaseModel):
+class Frozen(BaseModel):
+    """Never changes, knows every key."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ComposerConfig(_Frozen):
+class ComposerConfig(Frozen):
     """Φ: encoder LoRA ψ and compressor χ (§3.2, eqs. 5-7, app. A.1)."""
 
     references: Positive = 3
@@ -49,7 +51,7 @@ class ComposerConfig(_Frozen):
     """Padded tokens of one encoder pass; memory, not results."""
 
 
-class StudentConfig(_Frozen):
+class StudentConfig(Frozen):
     """π_θ: LoRA over the shared backbone. The paper trains full weights; one backbone in memory is our choice."""
 
     rank: Positive = 16
@@ -62,7 +64,7 @@ class StudentConfig(_Frozen):
     """Gradient norm (app. B.1)."""
 
 
-class LopdConfig(_Frozen):
+class LopdConfig(Frozen):
     """The joint phase (§3.3, eqs. 8-13, alg. 1)."""
 
     composer: ComposerConfig = ComposerConfig()
@@ -118,7 +120,7 @@ class LopdConfig(_Frozen):
     """A token counts as uncertain in the metrics when the student's most probable entry is below this."""
 
 
-class ColdStartConfig(_Frozen):
+class ColdStartConfig(Frozen):
     """NLL of verified successes with latents in the input, backbone frozen (eq. 14, app. A.2)."""
 
     steps: Annotated[int, Field(ge=0)] = 300

@@ -18,6 +18,7 @@ from trainer.errors import BadSpan
 from trainer.injection import Frame, InsertionPoints
 from trainer.roles import Roles
 from trainer.sample import Sample
+from trainer.team import ALONE, Team
 from trainer.views import Views
 
 
@@ -34,6 +35,8 @@ class Equipment:
     """φ0."""
     frame: Frame
     points: InsertionPoints
+    team: Team = ALONE
+    """Those that share the micro-batches."""
 
 
 @dataclass(frozen=True, slots=True)

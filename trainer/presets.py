@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from trainer.config import ColdStartConfig, ComposerConfig, LopdConfig, StudentConfig
+from trainer.method_config import StudentMethodConfig, TextTeacherConfig
+
+C = TypeVar("C", bound=StudentMethodConfig)
 
 PAPER = LopdConfig()
 """Qwen3-4B on EnvScaler (§4.1), with a LoRA student."""
@@ -18,3 +23,16 @@ TINY = LopdConfig(
 
 TINY_COLD_START = ColdStartConfig(steps=320, batch=16, learning_rate=2e-3)
 """About two minutes of one core. Demos gained more with it than with 180 steps: README, experiment log."""
+
+
+def tiny(kind: type[C]) -> C:
+    """A method's settings for the shipped model: LOPD's student, and a teacher that reads what the base was pre-trained on.
+
+    The bank holds a success of few tasks only, so a teacher falls back on the best match of another task.
+    """
+    passes = {"student": TINY.student, "micro_tokens": TINY.micro_tokens}
+    if issubclass(kind, TextTeacherConfig):
+        fallback = {"own": "own_or_retrieved"}
+        evidence = kind().evidence
+        return kind.model_validate({**passes, "wording": "framing", "evidence": fallback.get(evidence, evidence)})
+    return kind.model_validate(passes)

@@ -15,11 +15,17 @@ SHOWN = ("reward", "success", "kl", "margin", "beta", "tokens_per_second")
 
 
 def rollout_metrics(episodes: Sequence[Episode], faults: int, threshold: float) -> dict[str, float]:
-    """Mean reward, success rate and counts of one step's rollouts."""
+    """Mean reward, success rate and counts of one step's trajectories; rates need at least one."""
     rewards = [episode.reward for episode in episodes if episode.reward is not None]
-    return {
-        "reward": sum(rewards) / len(rewards),
-        "success": sum(reward >= threshold for reward in rewards) / len(rewards),
+    rates = (
+        {
+            "reward": sum(rewards) / len(rewards),
+            "success": sum(reward >= threshold for reward in rewards) / len(rewards),
+        }
+        if rewards
+        else {}
+    )
+    return rates | {
         "faults": float(faults),
         "sampled_tokens": float(sum(len(turn.sampled_ids) for episode in episodes for turn in episode.turns)),
     }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -13,7 +15,9 @@ from agents.transformers_engine.backbone import Backbone, load_backbone
 from agents.transformers_engine.engine import TransformersEngine
 from bank.checkpoint import BASE
 from bank.episode import Episode, Split
-from trainer.lopd import Lopd
+from trainer.methods.lopd import Lopd
+from trainer.methods.method import Method
+from trainer.methods.registry import open_method
 from trainer.references import Library
 from trainer.roles import STUDENT
 from trainer.rollouts import Batch, Version, roll_out
@@ -26,13 +30,29 @@ from trainer.workshop import Workshop
 T = TypeVar("T")
 
 
+Place = tuple[str, int]
+"""Round id and step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One step."""
+
+    fresh: Batch
+    """What was rolled out for it."""
+    used: tuple[Episode, ...]
+    """What it learned from."""
+    figures: dict[str, float]
+
+
 class Pupil:
     """A context manager; inside it the student can be rolled out and trained in turn."""
 
     def __init__(self, shop: Workshop, config: RoundConfig, library: Library) -> None:
         self.config = config
         self.backbone: Backbone = load_backbone(shop.model)
-        self.lopd = Lopd(self.backbone, config.lopd, derive_seed(config.seed, "weights"))
+        seed = derive_seed(config.seed, "weights")
+        self.method: Method = open_method(config.method, self.backbone, config.learning, seed)
         self.engine = TransformersEngine(self.backbone, max_batch=config.parallel)
         self._shop = shop
         self.library = library
@@ -55,24 +75,46 @@ class Pupil:
     def start_from(self, incumbent: AdapterRef | None) -> None:
         """Begin with the incumbent's weights; None is the base."""
         if incumbent is not None:
-            self.lopd.load_student(incumbent.path)
+            self.method.load_student(incumbent.path)
 
-    def cold_start(self, examples: Sequence[Episode], on_step: Callable[[int, float], None]) -> bool:
+    @property
+    def composing(self) -> Lopd | None:
+        """The method, if it has a composer to start and to keep."""
+        return self.method if isinstance(self.method, Lopd) else None
+
+    def cold_start(self, lopd: Lopd, examples: Sequence[Episode], on_step: Callable[[int, float], None]) -> bool:
         """Train the composer on lived successes (eq. 14); False when none of them has J references."""
         samples = self._samples(examples)
         if samples:
-            self.lopd.cold_start(samples, self.config.cold_start, on_step)
+            lopd.cold_start(samples, self.config.cold_start, on_step)
         return bool(samples)
 
-    def step(self, round_id: str, step: int, replayed: Sequence[Episode]) -> tuple[Batch, dict[str, float]]:
-        """Roll the student out, then one joint update on what it did. Raises `trainer.errors.LearningError`."""
+    def step(self, place: Place, logged: Sequence[Episode], replayed: Sequence[Episode]) -> Taken:
+        """One update on fresh rollouts, on logged trajectories, or on both. Raises `trainer.errors.LearningError`."""
+        fresh = Batch((), 0) if self.config.trajectories.source == "logged" else self._roll_out(*place)
+        near, figures = self._near(self._samples(logged)) if logged else ([], {})
+        found = self.method.step([*self._samples(fresh.episodes), *near], self._samples(replayed))
+        return Taken(fresh, (*fresh.episodes, *(sample.episode for sample in near)), figures | found)
+
+    def _near(self, logged: list[Sample]) -> tuple[list[Sample], dict[str, float]]:
+        """Logged trajectories that the student could still have made itself, weighted by how likely it would have."""
+        bound = math.log(self.config.trajectories.ratio_bound)
+        moved = self.method.log_ratios(logged).tolist() if logged else []
+        pairs = zip(logged, moved, strict=True)
+        near = [replace(sample, importance=math.exp(one)) for sample, one in pairs if abs(one) <= bound]
+        figures = {"logged": float(len(near)), "logged_dropped": float(len(logged) - len(near))}
+        if moved:
+            figures["logged_log_ratio"] = sum(map(abs, moved)) / len(moved)
+        return near, figures
+
+    def _roll_out(self, round_id: str, step: int) -> Batch:
         version = Version(f"{round_id}-step-{step:04d}", student_digest(self.backbone.model))
         self.adopt(version)
         batch = self.wait(
             roll_out(self.engine, self._shop.environment, version, self.config, round_id=round_id, step=step)
         )
         self.engine.retire(version.name)
-        return batch, self.lopd.step(self._samples(batch.episodes), self._samples(replayed))
+        return batch
 
     def adopt(self, version: Version) -> None:
         """Serve the student's present weights under a name."""
@@ -86,7 +128,7 @@ class Pupil:
         return Version(incumbent.name, incumbent.digest)
 
     def _samples(self, episodes: Sequence[Episode]) -> list[Sample]:
-        wanted = self.config.lopd.composer.references
+        wanted = self.method.references
         samples = [self._sample(episode) for episode in episodes]
         return [sample for sample in samples if len(sample.references) == wanted]
 
@@ -95,4 +137,5 @@ class Pupil:
         live = episode.split is Split.LIVE
         session = environment.live(episode.task) if live else environment.reset(environment.task(episode.task_id))
         references = self.library.references(episode.task_id, episode.task)
-        return Sample(episode, references, tuple(session.tools))
+        own, canonical = self.library.own(episode.task_id, episode.id)
+        return Sample(episode, references, tuple(session.tools), own, canonical)

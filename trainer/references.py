@@ -19,20 +19,29 @@ from bank.snapshot import Snapshot
 class Library:
     """Retrieves the same J experiences for a task whenever it is asked in this round."""
 
-    def __init__(self, snapshot: Snapshot, embedder: Embedder, count: int) -> None:
+    def __init__(self, snapshot: Snapshot, embedder: Embedder, count: int, episodes: Iterable[Episode] = ()) -> None:
+        """`episodes` are those behind the experiences, as far as a method wants to see their tokens."""
         self.snapshot = snapshot
+        self._episodes = {episode.id: episode for episode in episodes}
         self._embedder = embedder
         self._count = count
         self._queries: dict[str, NDArray[np.float32]] = {}
 
     def prepare(self, tasks: Iterable[Task]) -> None:
         """Embed the tasks' texts in one batch."""
-        texts = sorted({task.text for task in tasks} - self._queries.keys())
+        texts = sorted({task.text for task in tasks} - self._queries.keys()) if self._count else []
         if texts:
             self._queries.update(zip(texts, self._embedder.embed_queries(texts), strict=True))
 
+    def own(self, task_id: str, episode_id: str) -> tuple[Experience | None, Episode | None]:
+        """The newest success of the task itself, other than this episode, and its recorded run where that is known."""
+        found = [each for each in self.snapshot.of_task(task_id) if each.episode_id != episode_id]
+        return (found[-1], self._episodes.get(found[-1].episode_id)) if found else (None, None)
+
     def references(self, task_id: str, text: str) -> tuple[Experience, ...]:
         """The J nearest experiences of other tasks, fewer when the snapshot has no more."""
+        if not self._count:
+            return ()
         if text not in self._queries:
             self._queries[text] = self._embedder.embed_queries([text])[0]
         found = self.snapshot.retrieve(self._queries[text], self._count, exclude_task=task_id)

@@ -14,7 +14,7 @@ import torch
 
 from trainer.durable import replace_file
 
-FORMAT = 1
+FORMAT = 2
 STATE = "state.pt"
 
 
@@ -27,8 +27,8 @@ class Progress:
     """Rollouts used so far."""
     config: str
     """The round's configuration as JSON: a state is never continued under another one."""
-    lopd: dict[str, Any]
-    """`Lopd.state()`."""
+    method: dict[str, Any]
+    """`Method.state()`."""
 
 
 class ResumeRefused(RuntimeError):
@@ -38,7 +38,7 @@ class ResumeRefused(RuntimeError):
 def save_progress(folder: Path, progress: Progress) -> None:
     """Replace the round's state; a kill at any point leaves the old one or the new one."""
     state = {"format": FORMAT, "step": progress.step, "rollouts": progress.rollouts, "config": progress.config}
-    replace_file(folder / STATE, lambda path: torch.save({**state, "lopd": progress.lopd}, path))
+    replace_file(folder / STATE, lambda path: torch.save({**state, "method": progress.method}, path))
 
 
 def load_progress(folder: Path, config: str) -> Progress | None:
@@ -49,7 +49,7 @@ def load_progress(folder: Path, config: str) -> Progress | None:
     state = torch.load(path, weights_only=True)
     if state["format"] != FORMAT or state["config"] != config:
         raise ResumeRefused(f"{path} was written with another format or configuration")
-    return Progress(state["step"], state["rollouts"], state["config"], state["lopd"])
+    return Progress(state["step"], state["rollouts"], state["config"], state["method"])
 
 
 def save_composer(path: Path, key: str, composer: dict[str, Any]) -> None:

@@ -12,23 +12,29 @@ from typing import Any
 
 import structlog
 
+from agents.transformers_engine.backbone import weights_digest
 from bank.checkpoint import BASE
+from bank.episode import Episode
 from bank.ledger.errors import StaleFence
 from bank.relay import relay
 from bank.round import Round, RoundStatus
 from bank.snapshot import Snapshot, freeze
-from trainer.conclude import judge_candidate, judged_checkpoint, rejected_checkpoint
+from trainer.conclude import incumbent_of, judge_candidate, judged_checkpoint, rejected_checkpoint
 from trainer.durable import replace_file
 from trainer.errors import NonFinite
 from trainer.lease import Lease, RoundCancelled, WorkerStopping
+from trainer.logged import again, served_by
 from trainer.plot import plot_round
 from trainer.pupil import Pupil
 from trainer.references import Library, lived, sufficient
 from trainer.resume import forget_progress
+from trainer.round_config import RoundConfig
 from trainer.training import NothingLived, Training
 from trainer.workshop import Workshop
 
 PICTURE = "round.png"
+LOGGED = "logged"
+"""Ids of the served episodes that a round may learn from, in its snapshot and its candidate's lineage."""
 
 log = structlog.get_logger(__name__)
 
@@ -59,13 +65,18 @@ def run_round(shop: Workshop, claimed: Round) -> None:
 def _attempt(shop: Workshop, lease: Lease) -> None:
     config = shop.settings.round_config(lease.round.config)
     lease.check()
-    snapshot = _snapshot(shop, lease)
-    if not sufficient(shop.ledger, snapshot, config.min_experiences, config.lopd.composer.references):
+    snapshot = _snapshot(shop, lease, config)
+    if config.references and not sufficient(shop.ledger, snapshot, config.min_experiences, config.references):
         lease.finish(RoundStatus.EMPTY, error=f"{len(snapshot)} experiences are too few")
         return
-    library = Library(snapshot, shop.embedder, config.lopd.composer.references)
+    logged = again(shop.ledger, lease.round.snapshot.get(LOGGED, ()))
+    if config.trajectories.source == "logged" and not logged:
+        lease.finish(RoundStatus.EMPTY, error=f"{lease.round.parent} has served no judged episode")
+        return
+    examples = lived(shop.ledger, snapshot, shop.environment.name)
+    library = Library(snapshot, shop.embedder, config.references, examples)
     with Pupil(shop, config, library) as pupil:
-        training = Training(shop, lease, pupil, lived(shop.ledger, snapshot, shop.environment.name))
+        training = Training(shop, lease, pupil, examples, logged)
         try:
             training.run()
         except NonFinite as error:
@@ -74,7 +85,7 @@ def _attempt(shop: Workshop, lease: Lease) -> None:
             _conclude(shop, lease, pupil, training)
 
 
-def _snapshot(shop: Workshop, lease: Lease) -> Snapshot:
+def _snapshot(shop: Workshop, lease: Lease, config: RoundConfig) -> Snapshot:
     """The bank and the incumbent as they were when the round was first claimed."""
     if lease.round.snapshot:
         return freeze(shop.ledger, shop.index, lease.round.snapshot["ids"])
@@ -85,9 +96,18 @@ def _snapshot(shop: Workshop, lease: Lease) -> Snapshot:
         pointer = books.deployments.current()
     parent = BASE if pointer is None else pointer.current
     recorded = {"ids": list(snapshot.ids), "digest": snapshot.digest}
+    if config.trajectories.source != "suite":
+        recorded[LOGGED] = [episode.id for episode in _served(shop, parent)]
     lease.record(phase="snapshot", snapshot=recorded, parent=parent)
     lease.round = replace(lease.round, snapshot=recorded, parent=parent)
     return snapshot
+
+
+def _served(shop: Workshop, parent: str) -> list[Episode]:
+    """What the version that the round starts from has served, as the ledger knows it now."""
+    incumbent = incumbent_of(shop, parent)
+    digest = weights_digest(shop.model) if incumbent is None else incumbent.digest
+    return served_by(shop.ledger, parent, digest, shop.environment.name)
 
 
 def _conclude(shop: Workshop, lease: Lease, pupil: Pupil, training: Training) -> None:
@@ -99,7 +119,7 @@ def _conclude(shop: Workshop, lease: Lease, pupil: Pupil, training: Training) ->
     lease.check()
     lease.record(phase="publish")
     _draw(shop, lease, pupil)
-    checkpoint = judged_checkpoint(shop, pupil, lease.round, _lineage(shop, lease), report)
+    checkpoint = judged_checkpoint(shop, pupil, lease.round, _lineage(shop, lease, pupil.config), report)
     training.keep_composer()
     lease.finish(RoundStatus.COMPLETED, checkpoint=checkpoint)
     forget_progress(shop.folder(lease.round.id))
@@ -112,17 +132,24 @@ def _fail(shop: Workshop, lease: Lease, pupil: Pupil, training: Training, error:
     log.error("round is not finite", round=lease.round.id, error=str(error))
     checkpoint = None
     if training.back_to_finite():
-        checkpoint = rejected_checkpoint(shop, pupil, lease.round, _lineage(shop, lease), reason)
+        checkpoint = rejected_checkpoint(shop, pupil, lease.round, _lineage(shop, lease, pupil.config), reason)
     _draw(shop, lease, pupil)
     lease.finish(RoundStatus.FAILED, checkpoint=checkpoint, error=reason)
 
 
-def _lineage(shop: Workshop, lease: Lease) -> dict[str, Any]:
+def _lineage(shop: Workshop, lease: Lease, config: RoundConfig) -> dict[str, Any]:
     with shop.ledger.read() as books:
         steps = books.rounds.steps(lease.round.id)
     rollouts = steps[-1].rollouts if steps else 0
     snapshot = lease.round.snapshot
-    return {"experiences": snapshot["ids"], "snapshot": snapshot["digest"], "rollouts": rollouts, "steps": len(steps)}
+    return {
+        "experiences": snapshot["ids"],
+        "snapshot": snapshot["digest"],
+        "rollouts": rollouts,
+        "steps": len(steps),
+        "method": config.method,
+        "trajectories": {"source": config.trajectories.source, LOGGED: snapshot.get(LOGGED, [])},
+    }
 
 
 def _draw(shop: Workshop, lease: Lease, pupil: Pupil) -> None:

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.engine import Sampling
 from agents.limits import Limits
 from trainer.config import ColdStartConfig, LopdConfig
-from trainer.presets import PAPER, TINY, TINY_COLD_START
+from trainer.method_config import (
+    METHODS,
+    AnchoredOpsdConfig,
+    AnyMethodConfig,
+    GrpoConfig,
+    MethodName,
+    OpsdConfig,
+    RejectionSftConfig,
+    SdftConfig,
+    SdpoConfig,
+    SkillSdConfig,
+    SrOpsdConfig,
+    StudentMethodConfig,
+    TextTeacherConfig,
+    UsdConfig,
+    VanillaConfig,
+)
+from trainer.presets import PAPER, TINY, TINY_COLD_START, tiny
 
 
 class ConfigRefused(ValueError):
@@ -35,6 +52,21 @@ class GateConfig(BaseModel):
     """How both policies answer; its seed is replaced by the common random numbers."""
 
 
+class TrajectoryConfig(BaseModel):
+    """Where a round's trajectories come from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: Literal["suite", "logged", "mix"] = "suite"
+    """suite: fresh rollouts of the present student on resettable tasks. logged: episodes that the incumbent served, as they
+    were recorded; nothing is executed again. mix: both in every step."""
+    logged_share: float = Field(default=0.5, gt=0, lt=1)
+    """Of a mixed step's trajectories."""
+    ratio_bound: float = Field(default=3.0, gt=1)
+    """A logged trajectory is left out of a step once π_θ(τ)/π_incumbent(τ) is above this or below its inverse, and
+    weighted with that ratio before (TRL masks sequences above 3)."""
+
+
 class RoundConfig(BaseModel):
     """One round."""
 
@@ -55,19 +87,67 @@ class RoundConfig(BaseModel):
     sampling: Sampling = Sampling(max_tokens=64)
     """How the student rolls out; temperature 1 untruncated is what the distillation loss assumes."""
     limits: Limits = Limits(steps=8, tokens=256, seconds=60.0)
+    method: MethodName = "lopd"
+    """Which way of learning; its settings are in the field of its name."""
     lopd: LopdConfig = TINY
+    grpo: GrpoConfig = tiny(GrpoConfig)
+    sdft: SdftConfig = tiny(SdftConfig)
+    opsd: OpsdConfig = tiny(OpsdConfig)
+    sdpo: SdpoConfig = tiny(SdpoConfig)
+    skill_sd: SkillSdConfig = tiny(SkillSdConfig)
+    sr_opsd: SrOpsdConfig = tiny(SrOpsdConfig)
+    usd: UsdConfig = tiny(UsdConfig)
+    anchored_opsd: AnchoredOpsdConfig = tiny(AnchoredOpsdConfig)
+    vanilla: VanillaConfig = tiny(VanillaConfig)
+    rejection_sft: RejectionSftConfig = tiny(RejectionSftConfig)
+    trajectories: TrajectoryConfig = TrajectoryConfig()
     cold_start: ColdStartConfig = TINY_COLD_START
     gate: GateConfig = GateConfig()
 
+    @property
+    def learning(self) -> AnyMethodConfig:
+        """Settings of the chosen method."""
+        chosen: AnyMethodConfig = getattr(self, self.method)
+        return chosen
+
+    @property
+    def references(self) -> int:
+        """Experiences of other tasks that the chosen method needs for each rollout."""
+        learning = self.learning
+        if isinstance(learning, LopdConfig):
+            return learning.composer.references
+        if isinstance(learning, SkillSdConfig):
+            return learning.arms
+        text = isinstance(learning, TextTeacherConfig) and learning.evidence in ("retrieved", "own_or_retrieved")
+        return int(text)
+
+    @property
+    def replays(self) -> bool:
+        """Whether every step also gets successes out of the bank."""
+        return (
+            self.lopd.replay if self.method == "lopd" else self.method == "rejection_sft" and self.rejection_sft.replay
+        )
+
+
+GROUPED: Mapping[str, Mapping[str, int]] = {
+    name: {"tasks_per_step": 8, "rollouts_per_task": 4} for name in ("grpo", "sdpo", "skill_sd", "sr_opsd")
+}
+"""Methods that compare rollouts of one task: G = 4, the same 32 rollouts a step (LOPD app. B.1)."""
 
 TINY_ROUND = RoundConfig()
 """The shipped model's round: a few minutes on two cores."""
+
+CONFIGS: Mapping[str, type[StudentMethodConfig]] = {
+    name: type(getattr(TINY_ROUND, name)) for name in METHODS if name != "lopd"
+}
+"""Settings class of each method beside LOPD."""
 
 PAPER_ROUND = RoundConfig(
     steps=100,
     sampling=Sampling(max_tokens=2048),
     limits=Limits(steps=30, tokens=32_768, seconds=900.0),
     lopd=PAPER,
+    **{name: kind() for name, kind in CONFIGS.items()},
     cold_start=ColdStartConfig(),
     gate=GateConfig(sampling=Sampling(max_tokens=2048)),
 )
@@ -80,9 +160,14 @@ def defaults_for(model: str) -> RoundConfig:
 
 
 def read_config(defaults: RoundConfig, *overrides: Mapping[str, Any]) -> RoundConfig:
-    """`defaults` with nested overrides applied in order. Raises `ConfigRefused`."""
+    """`defaults` with nested overrides applied in order, above them what the method they choose asks for.
+
+    Raises `ConfigRefused`.
+    """
     merged = defaults.model_dump()
-    for override in overrides:
+    chosen = [override["method"] for override in overrides if "method" in override]
+    asked = GROUPED.get(chosen[-1], {}) if chosen and isinstance(chosen[-1], str) else {}
+    for override in (asked, *overrides):
         merged = _merge(merged, override)
     try:
         return RoundConfig.model_validate(merged)

@@ -21,6 +21,12 @@ class Sample:
     """Exactly J, best first, none of them of the episode's own task."""
     tools: tuple[ToolSpec, ...] = ()
     """What the prompt was rendered with; needed to find the first user message in the recorded ids."""
+    own: Experience | None = None
+    """A success of the same task, for methods whose teacher may read it; LOPD must not."""
+    canonical: Episode | None = None
+    """The episode behind `own`, with its recorded tokens."""
+    importance: float = 1.0
+    """π_θ(τ) / π_recorded(τ) when the step begins; 1 for a rollout of the student itself."""
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ class Sequence:
     ids: tuple[int, ...]
     actions: tuple[int, ...]
     """Positions of sampled tokens, ascending (ω = 1)."""
+    logprobs: tuple[float, ...]
+    """What the version that sampled them gave them, in nats, as recorded."""
 
 
 def sequences_of(episode: Episode) -> tuple[Sequence, ...]:
@@ -24,17 +26,20 @@ def sequences_of(episode: Episode) -> tuple[Sequence, ...]:
     previous turn); otherwise, e.g. when a template drops earlier thoughts, it starts a new one. Every sampled token
     is in exactly one sequence.
     """
-    return tuple(Sequence(ids, tuple(actions)) for ids, actions in _merged(episode.turns))
+    return tuple(Sequence(ids, tuple(actions), tuple(logprobs)) for ids, actions, logprobs in _merged(episode.turns))
 
 
-def _merged(turns: tuple[Turn, ...]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+def _merged(turns: tuple[Turn, ...]) -> Iterator[tuple[tuple[int, ...], list[int], list[float]]]:
     ids: tuple[int, ...] = ()
     actions: list[int] = []
+    logprobs: list[float] = []
     for turn in turns:
         if turn.prompt_ids[: len(ids)] != ids:
-            yield ids, actions
-            actions = []
+            if actions:
+                yield ids, actions, logprobs
+            actions, logprobs = [], []
         ids = turn.prompt_ids + turn.sampled_ids
         actions = [*actions, *range(len(turn.prompt_ids), len(ids))]
+        logprobs = [*logprobs, *turn.logprobs]
     if actions:
-        yield ids, actions
+        yield ids, actions, logprobs

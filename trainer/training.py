@@ -8,6 +8,8 @@ from bank.episode import Episode
 from bank.round import RoundStep
 from trainer.conclude import incumbent_of
 from trainer.lease import Lease, utc_now
+from trainer.logged import draw
+from trainer.methods.lopd import Lopd
 from trainer.progress import Pace, rollout_metrics
 from trainer.pupil import Pupil
 from trainer.resume import Progress, load_composer, load_progress, save_composer, save_progress
@@ -26,7 +28,10 @@ class NothingLived(Exception):
 class Training:
     """The learning part of a claimed round."""
 
-    def __init__(self, shop: Workshop, lease: Lease, pupil: Pupil, examples: list[Episode]) -> None:
+    def __init__(
+        self, shop: Workshop, lease: Lease, pupil: Pupil, examples: list[Episode], logged: list[Episode]
+    ) -> None:
+        self._logged = logged
         self._shop = shop
         self._lease = lease
         self._pupil = pupil
@@ -38,7 +43,7 @@ class Training:
     def run(self) -> None:
         """Every step that is still to be made. Raises `trainer.errors.NonFinite`, `NothingLived`."""
         progress = load_progress(self._folder, self._config_text) or self._begin()
-        self._pupil.lopd.restore(progress.lopd)
+        self._pupil.method.restore(progress.method)
         self._enter("training", self._config.steps)
         drawn = [draw_tasks(self._shop.environment, self._config, step) for step in range(self._config.steps)]
         self._pupil.library.prepare(task for tasks in drawn[progress.step :] for task in tasks)
@@ -53,25 +58,32 @@ class Training:
         progress = load_progress(self._folder, self._config_text)
         if progress is None or progress.step == 0:
             return False
-        self._pupil.lopd.restore(progress.lopd)
+        self._pupil.method.restore(progress.method)
         return True
 
     def keep_composer(self) -> None:
         """Leave φ to the next round."""
-        save_composer(self._shop.composer, self._composer_key(), self._pupil.lopd.composer_state())
+        lopd = self._pupil.composing
+        if lopd is not None:
+            save_composer(self._shop.composer, self._composer_key(), lopd.composer_state())
 
     def _begin(self) -> Progress:
         self._pupil.start_from(incumbent_of(self._shop, self._lease.round.parent))
-        composer = load_composer(self._shop.composer, self._composer_key())
-        if composer is None:
-            self._cold_start()
-        else:
-            self._pupil.lopd.load_composer(composer)
+        lopd = self._pupil.composing
+        if lopd is not None:
+            self._begin_composer(lopd)
         return self._save(step=0, rollouts=0)
 
-    def _cold_start(self) -> None:
+    def _begin_composer(self, lopd: Lopd) -> None:
+        composer = load_composer(self._shop.composer, self._composer_key())
+        if composer is None:
+            self._cold_start(lopd)
+        else:
+            lopd.load_composer(composer)
+
+    def _cold_start(self, lopd: Lopd) -> None:
         self._enter("cold_start", self._config.cold_start.steps)
-        if not self._pupil.cold_start(self._examples, self._on_cold_step):
+        if not self._pupil.cold_start(lopd, self._examples, self._on_cold_step):
             raise NothingLived("no experience has recorded tokens and J references of other tasks")
 
     def _on_cold_step(self, step: int, loss: float) -> None:
@@ -81,24 +93,33 @@ class Training:
             self._lease.record(phase=f"cold_start {step + 1}/{self._config.cold_start.steps}")
 
     def _step(self, progress: Progress, pace: Pace) -> Progress:
-        batch, found = self._pupil.step(self._lease.round.id, progress.step, self._replayed(progress.step))
-        metrics = rollout_metrics(batch.episodes, batch.faults, self._shop.settings.success_threshold) | found
-        done = progress.step + 1
+        step = progress.step
+        taken = self._pupil.step((self._lease.round.id, step), self._drawn(step), self._replayed(step))
+        batch = taken.fresh
+        metrics = rollout_metrics(taken.used, batch.faults, self._shop.settings.success_threshold) | taken.figures
+        done = step + 1
         rollouts = progress.rollouts + len(batch.episodes) + batch.faults
         metrics |= pace.tick(done, metrics["sampled_tokens"])
         self._lease.add_step(RoundStep(self._lease.round.id, done, rollouts, metrics, utc_now()))
         self._shop.reporter.advance(done, metrics)
         return self._save(step=done, rollouts=rollouts)
 
+    def _drawn(self, step: int) -> list[Episode]:
+        """The logged trajectories of a step."""
+        config = self._config
+        share = {"suite": 0.0, "logged": 1.0, "mix": config.trajectories.logged_share}[config.trajectories.source]
+        count = round(share * config.tasks_per_step * config.rollouts_per_task)
+        return draw(self._logged, count, step, config.seed) if count else []
+
     def _replayed(self, step: int) -> list[Episode]:
         """The bank's successes that this step also learns from (`LopdConfig.replay`)."""
-        if not self._config.lopd.replay:
+        if not self._config.replays:
             return []
         rng = random.Random(derive_seed(self._config.seed, "replay", step))
         return rng.sample(self._examples, min(len(self._examples), self._config.cold_start.batch))
 
     def _save(self, step: int, rollouts: int) -> Progress:
-        progress = Progress(step, rollouts, self._config_text, self._pupil.lopd.state())
+        progress = Progress(step, rollouts, self._config_text, self._pupil.method.state())
         save_progress(self._folder, progress)
         return progress
 

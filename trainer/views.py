@@ -21,21 +21,74 @@ from trainer.roles import STUDENT, Roles
 from trainer.trunk import Trunk
 
 
-class Views:
-    """Runs the shared backbone over a micro-batch, once as student and once as teacher."""
+class Passes:
+    """Runs the shared backbone over the tokens of a micro-batch, and the head over what is supervised of it."""
+
+    def __init__(self, roles: Roles, head_chunk: int) -> None:
+        self._roles = roles
+        self._chunk = head_chunk
+
+    def plain(self, batch: Batch, adapter: str | None) -> Tensor:
+        """Hidden states [S, D] with the rows' own tokens in the input; gradients reach the adapter if it is trained."""
+        if self._roles.packed:
+            return self._plain(self._roles.packed, batch, adapter)
+        with self._roles.acting(adapter):
+            hidden_BTD = self._run(batch.prefix_1C, self._roles.embed(batch.ids_BT))
+        return hidden_BTD[batch.row_S, batch.column_S]
+
+    def _plain(self, trunk: Trunk, batch: Batch, adapter: str | None) -> Tensor:
+        tokens = after_prefix(batch.prefix_1C[0].tolist(), rows_within_reach(batch), batch.ids_BT.device)
+        kept_S = tokens.grids[-1].token_BT[batch.row_S, batch.column_S]
+        packing = pack(tokens.grids, tokens.position_N, trunk.heads)
+        return trunk(self._roles.embed(tokens.ids_N), packing, adapter, kept_S)
+
+    def _run(self, prefix_1C: Tensor, embeds_BTD: Tensor) -> Tensor:
+        # padding on the right of a causal model: no real position sees it, so no attention mask is needed
+        if not prefix_1C.shape[1]:
+            return _hidden(self._roles.trunk(inputs_embeds=embeds_BTD, use_cache=False))
+        cache = DynamicCache(config=self._roles.config)
+        self._roles.trunk(input_ids=prefix_1C, past_key_values=cache, use_cache=True)
+        cache.batch_repeat_interleave(len(embeds_BTD))
+        return _hidden(self._roles.trunk(inputs_embeds=embeds_BTD, past_key_values=cache, use_cache=True))
+
+    def scores(self, hidden_SD: Tensor, index_SM: Tensor) -> Tensor:
+        """Log-probabilities of the indexed tokens, [S, M] float32."""
+        return self._chunked(lambda part, index: objective.log_probs(self._logits(part), index), hidden_SD, index_SM)
+
+    @torch.no_grad()
+    def support(self, hidden_SD: Tensor, size: int) -> Tensor:
+        """Token ids of the `size` most probable entries, [S, M] (LOPD eq. 9: the teacher's)."""
+        return self._chunked(lambda part, _: objective.support(self._logits(part), size), hidden_SD, hidden_SD)
+
+    def _logits(self, hidden_SD: Tensor) -> Tensor:
+        logits: Tensor = self._roles.head(hidden_SD)
+        return logits.float()
+
+    def compared(self, function: Callable[..., Tensor], *hidden: Tensor) -> Tensor:
+        """`function` of the whole vocabulary's log-probabilities [S, W] of each view, to [S] or [S, X].
+
+        Only its value and the hidden states survive a chunk.
+        """
+        return self._chunked(lambda *parts: function(*(self._logits(part).log_softmax(1) for part in parts)), *hidden)
+
+    def _chunked(self, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        # logits of one chunk at a time, computed again in the backward pass: never supervised tokens x vocabulary at once
+        if len(inputs[0]) <= self._chunk:
+            return function(*inputs)
+        parts = zip(*(torch.split(tensor, self._chunk) for tensor in inputs), strict=True)
+        return torch.cat([checkpoint(function, *part, use_reentrant=False) for part in parts])
+
+
+class Views(Passes):
+    """A micro-batch as the student sees it, and as LOPD's teacher does: with latent context in the input."""
 
     def __init__(self, roles: Roles, frame: Frame, head_chunk: int) -> None:
-        self._roles = roles
+        super().__init__(roles, head_chunk)
         self._frame = frame
-        self._chunk = head_chunk
 
     def student(self, batch: Batch) -> Tensor:
         """Hidden states [S, D] with s alone in the input; gradients reach θ."""
-        if self._roles.packed:
-            return self._student(self._roles.packed, batch)
-        with self._roles.acting(STUDENT):
-            hidden_BTD = self._run(batch.prefix_1C, self._roles.embed(batch.ids_BT))
-        return hidden_BTD[batch.row_S, batch.column_S]
+        return self.plain(batch, STUDENT)
 
     def teacher(self, batch: Batch, context_BLD: Tensor) -> Tensor:
         """Hidden states [S, D] of the frozen backbone with s and c_φ in the input; gradients reach the context only.
@@ -48,12 +101,6 @@ class Views:
         with self._roles.acting(None):
             hidden_BTD = self._run(batch.prefix_1C, self._with_context(batch, context_BLD))
         return hidden_BTD[batch.row_S, batch.column_S + self._frame.length]
-
-    def _student(self, trunk: Trunk, batch: Batch) -> Tensor:
-        tokens = after_prefix(batch.prefix_1C[0].tolist(), rows_within_reach(batch), batch.ids_BT.device)
-        kept_S = tokens.grids[-1].token_BT[batch.row_S, batch.column_S]
-        packing = pack(tokens.grids, tokens.position_N, trunk.heads)
-        return trunk(self._roles.embed(tokens.ids_N), packing, STUDENT, kept_S)
 
     def _teacher(self, trunk: Trunk, batch: Batch, context_BLD: Tensor) -> Tensor:
         around = self._frame
@@ -81,35 +128,6 @@ class Views:
         )
         rows = zip(embeds_BTD, batch.points, context_BLD[batch.trajectory_B], strict=True)
         return torch.stack([inject(row_TD, point, before_FD, latent_LD, after_GD) for row_TD, point, latent_LD in rows])
-
-    def _run(self, prefix_1C: Tensor, embeds_BTD: Tensor) -> Tensor:
-        # padding on the right of a causal model: no real position sees it, so no attention mask is needed
-        if not prefix_1C.shape[1]:
-            return _hidden(self._roles.trunk(inputs_embeds=embeds_BTD, use_cache=False))
-        cache = DynamicCache(config=self._roles.config)
-        self._roles.trunk(input_ids=prefix_1C, past_key_values=cache, use_cache=True)
-        cache.batch_repeat_interleave(len(embeds_BTD))
-        return _hidden(self._roles.trunk(inputs_embeds=embeds_BTD, past_key_values=cache, use_cache=True))
-
-    def scores(self, hidden_SD: Tensor, index_SM: Tensor) -> Tensor:
-        """Log-probabilities of the indexed tokens, [S, M] float32."""
-        return self._chunked(lambda part, index: objective.log_probs(self._logits(part), index), hidden_SD, index_SM)
-
-    @torch.no_grad()
-    def support(self, hidden_SD: Tensor, size: int) -> Tensor:
-        """Eq. 9: the teacher's top-M token ids, [S, M]."""
-        return self._chunked(lambda part, _: objective.support(self._logits(part), size), hidden_SD, hidden_SD)
-
-    def _logits(self, hidden_SD: Tensor) -> Tensor:
-        logits: Tensor = self._roles.head(hidden_SD)
-        return logits.float()
-
-    def _chunked(self, function: Callable[[Tensor, Tensor], Tensor], hidden_SD: Tensor, other_SX: Tensor) -> Tensor:
-        # logits of one chunk at a time, computed again in the backward pass: never supervised tokens x vocabulary at once
-        if len(hidden_SD) <= self._chunk:
-            return function(hidden_SD, other_SX)
-        parts = zip(torch.split(hidden_SD, self._chunk), torch.split(other_SX, self._chunk), strict=True)
-        return torch.cat([checkpoint(function, *part, use_reentrant=False) for part in parts])
 
 
 def _hidden(output: Any) -> Tensor:

@@ -45,6 +45,12 @@ class Episodes:
             query = query.where(age < edge)
         return self._load(query)
 
+    def of_version(self, policy: str, digest: str, limit: int) -> tuple[Episode, ...]:
+        """Episodes that exactly this version served, newest first."""
+        mine = (episodes.c.policy == policy) & (episodes.c.digest == digest)
+        newest = (episodes.c.created_at.desc(), episodes.c.number.desc())
+        return self._load(select(episodes).where(mine).order_by(*newest).limit(limit))
+
     def count(self, policy: str | None = None, min_reward: float | None = None) -> int:
         """Number of episodes: of one version, with at least this verified reward."""
         query = select(func.count()).select_from(episodes)

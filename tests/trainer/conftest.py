@@ -43,30 +43,30 @@ def small() -> LopdConfig:
     return SMALL
 
 
+def random_backbone(tokenizer: PreTrainedTokenizerBase) -> Backbone:
+    """The same random two-layer base every time."""
+    torch.manual_seed(0)
+    config = architecture(len(tokenizer))
+    config.num_hidden_layers = 2
+    config.layer_types = config.layer_types[:2]
+    config.hidden_size, config.intermediate_size = 64, 96
+    return Backbone(wrap(Qwen3ForCausalLM(config)), tokenizer, "random", "random", TINY)
+
+
+def solved_samples(tokenizer: PreTrainedTokenizerBase, count: int, references: int) -> list[Sample]:
+    """Solved tasks as recorded episodes; every second one has reward 0.25."""
+    rng = random.Random(1)
+    return [_sample(rng, tokenizer, index, references) for index in range(count)]
+
+
 @pytest.fixture
 def new_backbone(tokenizer: PreTrainedTokenizerBase) -> Callable[[], Backbone]:
-    """Builds the same random two-layer base every time."""
-
-    def build() -> Backbone:
-        torch.manual_seed(0)
-        config = architecture(len(tokenizer))
-        config.num_hidden_layers = 2
-        config.layer_types = config.layer_types[:2]
-        config.hidden_size, config.intermediate_size = 64, 96
-        return Backbone(wrap(Qwen3ForCausalLM(config)), tokenizer, "random", "random", TINY)
-
-    return build
+    return lambda: random_backbone(tokenizer)
 
 
 @pytest.fixture
 def samples(tokenizer: PreTrainedTokenizerBase) -> Callable[..., list[Sample]]:
-    """Solved tasks as recorded episodes; every second one has reward 0.25."""
-
-    def build(count: int, references: int = 2) -> list[Sample]:
-        rng = random.Random(1)
-        return [_sample(rng, tokenizer, index, references) for index in range(count)]
-
-    return build
+    return lambda count, references=2: solved_samples(tokenizer, count, references)
 
 
 def _sample(rng: random.Random, tokenizer: PreTrainedTokenizerBase, index: int, references: int) -> Sample:

@@ -87,3 +87,13 @@ def test_the_cold_start_uses_this_suites_and_users_successes_with_tokens(bank):
     )
     assert len(snapshot) == 4
     assert [one.id for one in lived(ledger, snapshot, "desk")] == ["ep_1", "ep_3"]
+
+
+def test_a_tasks_own_success_is_the_newest_of_another_run(bank):
+    ledger, snapshot = bank(episode(1, "a"), episode(2, "a"), episode(3, "b"))
+    library = Library(snapshot, HashingEmbedder(), 0, lived(ledger, snapshot, "desk"))
+    found, recorded = library.own("a", "ep_9")
+    assert (found.episode_id, recorded.id) == ("ep_2", "ep_2")
+    assert library.own("a", "ep_2")[0].episode_id == "ep_1"
+    assert library.own("b", "ep_3") == library.own("c", "ep_3") == (None, None)
+    assert library.references("a", "please refund order 1") == ()

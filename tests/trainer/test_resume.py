@@ -30,8 +30,8 @@ def test_the_latest_step_is_found_and_no_other_file(tmp_path):
     for step in (1, 2):
         save_progress(tmp_path / "rd", progress(step))
     found = load_progress(tmp_path / "rd", "{}")
-    assert (found.step, found.rollouts, found.lopd["beta"]) == (2, 8, 0.5)
-    assert torch.equal(found.lopd["student"]["a"], torch.tensor([2.0, 2.0]))
+    assert (found.step, found.rollouts, found.method["beta"]) == (2, 8, 0.5)
+    assert torch.equal(found.method["student"]["a"], torch.tensor([2.0, 2.0]))
     assert [path.name for path in (tmp_path / "rd").iterdir()] == [STATE]
 
 

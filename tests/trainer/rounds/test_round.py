@@ -8,10 +8,15 @@ import pytest
 from sqlalchemy import text
 
 from agents.adapter import WEIGHTS, AdapterRef, file_digest, read_manifest
+from agents.engine import Sampling
+from agents.limits import Limits
+from agents.loop import Run, run_episode
 from agents.transformers_engine.backbone import load_backbone
 from agents.transformers_engine.engine import TransformersEngine
 from bank.checkpoint import CheckpointStatus
+from bank.episode import Split
 from bank.gate_report import Verdict
+from bank.ids import new_id
 from bank.ledger.errors import HeldOutRefused
 from bank.round import RoundStatus
 from trainer.jobs import WorkshopJobs
@@ -201,3 +206,77 @@ def smuggle(ledger, episode_id):
     """Turn a remembered train episode into a held-out one behind the ledger's back."""
     with ledger._writer.begin() as connection:
         connection.execute(text("update episodes set split = 'held_out' where id = :id"), {"id": episode_id})
+
+
+@pytest.mark.parametrize("method", ["grpo", "sdft", "skill_sd", "vanilla"])
+def test_a_round_learns_by_any_method_and_says_so(open_shop, fill_bank, queue_round, look, method):
+    shop = open_shop()
+    fill_bank(shop.ledger)
+    settings = {"student": {"rank": 4, "alpha": 8.0}}
+    grouped = {"tasks_per_step": 2, "rollouts_per_task": 2}
+    queued = queue_round(shop.ledger, {"method": method, method: settings, "steps": 2, **grouped})
+    run(shop)
+    row, steps, checkpoint = look(shop.ledger, queued.id)
+    assert (row.status, len(steps)) == (RoundStatus.COMPLETED, 2), row.error
+    assert checkpoint.lineage["method"] == method
+    assert checkpoint.lineage["trajectories"] == {"source": "suite", "logged": []}
+    ref = AdapterRef(checkpoint.name, checkpoint.digest, Path(checkpoint.path))
+    assert read_manifest(ref).method == method
+    assert not shop.composer.exists()
+
+
+def test_a_method_without_references_needs_no_bank(open_shop, queue_round, look):
+    shop = open_shop()
+    queued = queue_round(shop.ledger, {"method": "vanilla", "vanilla": {"student": {"rank": 4, "alpha": 8.0}}})
+    run(shop)
+    assert look(shop.ledger, queued.id)[0].status is RoundStatus.COMPLETED
+
+
+@pytest.mark.parametrize("source", ["logged", "mix"])
+def test_a_round_learns_from_what_the_incumbent_served_without_running_it_again(
+    open_shop, fill_bank, queue_round, look, source
+):
+    shop = open_shop()
+    fill_bank(shop.ledger)
+    served = _serve(shop)
+    queued = queue_round(shop.ledger, {"trajectories": {"source": source, "ratio_bound": 1.5}, "steps": 2})
+    run(shop)
+    row, steps, checkpoint = look(shop.ledger, queued.id)
+    assert row.status is RoundStatus.COMPLETED, row.error
+    assert sorted(checkpoint.lineage["trajectories"]["logged"]) == sorted(served)
+    assert checkpoint.lineage["trajectories"]["source"] == source
+    fresh = {"logged": 0, "mix": 8}[source]
+    assert checkpoint.lineage["rollouts"] == fresh
+    # the incumbent itself recorded them: its first step finds ratios of one
+    assert steps[0].metrics["logged"] == {"logged": 4, "mix": 2}[source]
+    assert steps[0].metrics["logged_log_ratio"] < 1e-3
+    assert steps[1].metrics["logged_log_ratio"] > 1e-3
+
+
+def test_nothing_served_is_nothing_to_learn_from(open_shop, fill_bank, queue_round, look):
+    shop = open_shop()
+    fill_bank(shop.ledger)
+    queued = queue_round(shop.ledger, {"trajectories": {"source": "logged"}})
+    run(shop)
+    assert look(shop.ledger, queued.id)[0].status is RoundStatus.EMPTY
+
+
+def _serve(shop, tasks=4):
+    """Episodes of the base itself, with its real digest; their ids."""
+
+    async def play():
+        backbone = load_backbone(shop.model)
+        engine = TransformersEngine(backbone)
+        episodes = []
+        for index, task in enumerate(shop.environment.tasks(Split.TRAIN)[20 : 20 + tasks]):
+            limits, sampling = Limits(steps=1), Sampling(max_tokens=6, seed=index)
+            made = Run(new_id("ep"), task, "base", backbone.base_digest, limits, sampling)
+            episodes.append(await run_episode(engine, shop.environment.reset(task), made))
+        await engine.close()
+        return episodes
+
+    episodes = asyncio.run(play())
+    with shop.ledger.write() as books:
+        for episode in episodes:
+            books.episodes.add(episode)
+    return [episode.id for episode in episodes]

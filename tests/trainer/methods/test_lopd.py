@@ -9,7 +9,7 @@ from bank.episode import StopReason
 from trainer.cold_start import nll_of
 from trainer.config import ColdStartConfig
 from trainer.errors import BadSpan, NonFinite, NotAnchored, TooManyOverLong
-from trainer.lopd import Lopd
+from trainer.methods.lopd import Lopd
 from trainer.roles import STUDENT
 
 COLD = ColdStartConfig(steps=6, batch=4, learning_rate=1e-2)

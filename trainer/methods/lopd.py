@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+from torch import Tensor
 
-from agents.adapter import WEIGHTS
 from agents.transformers_engine.backbone import Backbone
 from trainer import objective
 from trainer.batch import Batch
@@ -22,8 +21,11 @@ from trainer.errors import NonFinite, NotAnchored
 from trainer.injection import InsertionPoints, frame
 from trainer.lesson import Equipment, Lesson
 from trainer.measure import Scored, figures, joined
+from trainer.methods.published import load_student
+from trainer.methods.ratios import log_ratios
 from trainer.roles import ANCHOR, ENCODER, STUDENT, Roles, copied
 from trainer.sample import Sample, select
+from trainer.team import ALONE, Team
 from trainer.updates import Learner
 from trainer.views import Views
 
@@ -54,13 +56,14 @@ class Lopd:
     judges the composer against the student after its step.
     """
 
-    def __init__(self, backbone: Backbone, config: LopdConfig, seed: int) -> None:
+    def __init__(self, backbone: Backbone, config: LopdConfig, seed: int, team: Team = ALONE) -> None:
         """Adds the adapters "student", "encoder" and "anchor" to the backbone; at most one `Lopd` per backbone."""
         self.config = config
+        self.references = config.composer.references
         self.beta = config.beta if config.constrained else 0.0
         self._anchored = False
         self._generator = torch.Generator().manual_seed(seed)
-        self.equipment = _equip(backbone, config, seed)
+        self.equipment = _equip(backbone, config, seed, team)
         roles, composer = self.equipment.roles, self.equipment.composer
         student = config.student
         self._student = Learner(
@@ -76,9 +79,12 @@ class Lopd:
 
     def load_student(self, folder: Path) -> None:
         """Start from a published adapter. Raises KeyError or ValueError when its shape isn't the configured student's."""
-        weights = load_file(folder / WEIGHTS)
-        names = self.equipment.roles.parameters(STUDENT)
-        self.equipment.roles.load(STUDENT, {name: weights[name.replace(f".{STUDENT}.", ".")] for name in names})
+        load_student(self.equipment.roles, folder)
+
+    def log_ratios(self, samples: Sequence[Sample]) -> Tensor:
+        """As `Method.log_ratios`."""
+        with self.equipment.roles.apart():
+            return log_ratios(self.equipment.roles, self.equipment.views, samples, self.config.micro_tokens)
 
     def cold_start(
         self, examples: Sequence[Sample], config: ColdStartConfig, on_step: Callable[[int, float], None]
@@ -149,7 +155,10 @@ class Lopd:
         self._composer.clear()
         with torch.set_grad_enabled(composer):
             lesson = Lesson.of(self.equipment, samples, attached=config.train_composer)
-        scored = joined([self._backward(lesson, batch, student=student, composer=composer) for batch in lesson.batches])
+        team = self.equipment.team
+        mine = [self._backward(lesson, b, student=student, composer=composer) for b in team.share(lesson.batches)]
+        scored = joined([part for parts in team.gather(mine) for part in parts])
+        team.add_up([*(self._student.parameters if student else []), *([lesson.leaf_BLD] if composer else [])])
         found = figures(scored, config.uncertain_below) | {"sequences": float(lesson.rows), "anchor": 0.0}
         if composer:
             anchor = objective.anchor(lesson.context_BLD, lesson.start(self.equipment), config.anchor_reduction)
@@ -186,12 +195,10 @@ class Lopd:
         return Scored(*(value.detach() for value in (*values, p_teacher_SN[:, -1].exp(), peak_S)))
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on, as copies; `torch.save` can write it."""
-        frozen = self.equipment.frozen
+        """Everything that the next step depends on, as copies; `torch.save` can write it. Not the cache of φ0's latents."""
         return {
             "student": copied(self.equipment.roles.parameters(STUDENT)),
             **self.composer_state(),
-            "anchor_cache": {text: latent.clone() for text, latent in frozen.cache.items()},
             "anchored": self._anchored,
             "beta": self.beta,
             "student_optimizer": copy.deepcopy(self._student.optimizer.state_dict()),
@@ -200,10 +207,13 @@ class Lopd:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Inverse of `state`: the next step is bit-identical to what it would have been."""
+        """Inverse of `state`.
+
+        φ0's latents are computed again when they are asked for, in other micro-batches than before: the next step is
+        what it would have been up to their rounding.
+        """
         self.load_composer(state)
         self.equipment.roles.load(STUDENT, state["student"])
-        self.equipment.frozen.cache.update(state["anchor_cache"])
         self._anchored = state["anchored"]
         self.beta = state["beta"]
         self._student.optimizer.load_state_dict(copy.deepcopy(state["student_optimizer"]))
@@ -221,7 +231,7 @@ class Lopd:
         self._anchored = True
 
 
-def _equip(backbone: Backbone, config: LopdConfig, seed: int) -> Equipment:
+def _equip(backbone: Backbone, config: LopdConfig, seed: int, team: Team) -> Equipment:
     roles = Roles(backbone.model)
     roles.add(STUDENT, config.student.rank, config.student.alpha, seed, trained=True)
     roles.add(ENCODER, config.composer.rank, config.composer.alpha, seed + 1, trained=True)
@@ -238,6 +248,7 @@ def _equip(backbone: Backbone, config: LopdConfig, seed: int) -> Equipment:
         frozen=FrozenLatents(start),
         frame=around,
         points=InsertionPoints(backbone.tokenizer),
+        team=team,
     )
 
 
