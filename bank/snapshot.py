@@ -51,10 +51,10 @@ class Snapshot:
         """The task's own experiences, in the order of the snapshot."""
         return tuple(experience for experience in self._experiences if experience.task_id == task_id)
 
-    def retrieve(self, query: NDArray[np.float32], count: int, *, exclude_task: str) -> tuple[Retrieved, ...]:
+    def retrieve(self, query: NDArray[np.float32], count: int, *, exclude_task: str | None) -> tuple[Retrieved, ...]:
         """The `count` best matches of a query vector [dimension], best first; fewer when there are no more.
 
-        Never an experience of `exclude_task`: a task must not be taught by its own trajectory. Equal scores keep the
+        Never an experience of `exclude_task`: a task must not be taught by its own trajectory; None excludes nothing. Equal scores keep the
         order of the snapshot.
         """
         allowed = np.flatnonzero(self._task_ids != exclude_task)

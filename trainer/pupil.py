@@ -7,10 +7,12 @@ import math
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from agents.adapter import AdapterRef
+from agents.environment import Environment
 from agents.transformers_engine.backbone import Backbone, load_backbone
 from agents.transformers_engine.engine import TransformersEngine
 from bank.checkpoint import BASE
@@ -25,7 +27,6 @@ from trainer.round_config import RoundConfig
 from trainer.sample import Sample
 from trainer.seeds import derive_seed
 from trainer.student import student_digest
-from trainer.workshop import Workshop
 
 T = TypeVar("T")
 
@@ -45,10 +46,24 @@ class Taken:
     figures: dict[str, float]
 
 
+class Ground(Protocol):
+    """Where a pupil lives; a `trainer.workshop.Workshop` is one."""
+
+    @property
+    def model(self) -> Path:
+        """Folder of the base model."""
+        ...
+
+    @property
+    def environment(self) -> Environment:
+        """The tasks."""
+        ...
+
+
 class Pupil:
     """A context manager; inside it the student can be rolled out and trained in turn."""
 
-    def __init__(self, shop: Workshop, config: RoundConfig, library: Library) -> None:
+    def __init__(self, shop: Ground, config: RoundConfig, library: Library) -> None:
         self.config = config
         self.backbone: Backbone = load_backbone(shop.model)
         seed = derive_seed(config.seed, "weights")

@@ -19,8 +19,20 @@ from bank.snapshot import Snapshot
 class Library:
     """Retrieves the same J experiences for a task whenever it is asked in this round."""
 
-    def __init__(self, snapshot: Snapshot, embedder: Embedder, count: int, episodes: Iterable[Episode] = ()) -> None:
-        """`episodes` are those behind the experiences, as far as a method wants to see their tokens."""
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        embedder: Embedder,
+        count: int,
+        episodes: Iterable[Episode] = (),
+        *,
+        self_retrieval: bool = False,
+    ) -> None:
+        """`episodes` are those behind the experiences, as far as a method wants to see their tokens.
+
+        `self_retrieval` lets a task find its own trajectories; only `trainer.compare` may ask for it, as an ablation.
+        """
+        self._self_retrieval = self_retrieval
         self.snapshot = snapshot
         self._episodes = {episode.id: episode for episode in episodes}
         self._embedder = embedder
@@ -44,7 +56,9 @@ class Library:
             return ()
         if text not in self._queries:
             self._queries[text] = self._embedder.embed_queries([text])[0]
-        found = self.snapshot.retrieve(self._queries[text], self._count, exclude_task=task_id)
+        found = self.snapshot.retrieve(
+            self._queries[text], self._count, exclude_task=None if self._self_retrieval else task_id
+        )
         return tuple(item.experience for item in found)
 
 

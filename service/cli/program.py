@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from service.cli import checkpoints, demo, deployment, doctor, feedback, rounds, run, up
+from service.cli import checkpoints, compare, demo, deployment, doctor, feedback, rounds, run, up
 from service.client import ApiError, Unreachable
 
 REFUSED = 1
@@ -25,6 +25,7 @@ program = typer.Typer(
 program.command("up")(up.up)
 program.command("demo")(demo.demo)
 program.command("run")(run.run)
+program.command("compare")(compare.compare)
 program.command("feedback")(feedback.feedback)
 program.add_typer(rounds.rounds, name="rounds")
 program.command("checkpoints")(checkpoints.checkpoints)

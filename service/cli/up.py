@@ -38,7 +38,7 @@ def up(
     for name, value in given(data=folder, host=host, port=port, model=model, suite=suite).items():
         os.environ[f"RATCHET_{name.upper()}"] = str(value)
     if worker:
-        _require_trainer()
+        require_trainer()
     # Until uvicorn takes over, and again after it, SIGTERM must unwind the stack so that the children are ended.
     signal.signal(signal.SIGTERM, _leave)
     with suppress(KeyboardInterrupt), Supervisor(_children() if worker else [], os.environ, folder / "logs"):
@@ -70,7 +70,8 @@ def _children() -> list[Child]:
     return [worker, Child("beat", (*worker.command, "beat"))] if os.environ.get("RATCHET_BROKER_URL") else [worker]
 
 
-def _require_trainer() -> None:
+def require_trainer() -> None:
+    """Leave with what to install when the training packages are missing."""
     missing = [name for name in TRAINER_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         typer.echo(
