@@ -116,6 +116,8 @@ class LopdConfig(Frozen):
     """Padded tokens of one forward and backward pass; memory, not results."""
     head_chunk: Positive = 4096
     """Supervised positions whose logits exist at one time; memory, not results."""
+    checkpointing: bool = False
+    """Compute each layer again in the backward pass instead of keeping its activations; memory, not results."""
     uncertain_below: Share = 0.9
     """A token counts as uncertain in the metrics when the student's most probable entry is below this."""
 

@@ -46,6 +46,8 @@ class StudentMethodConfig(Frozen):
     """Padded tokens of one forward and backward pass; memory, not results."""
     head_chunk: Positive = 512
     """Supervised positions whose logits exist at one time; memory, not results."""
+    checkpointing: bool = False
+    """Compute each layer again in the backward pass instead of keeping its activations; memory, not results."""
 
 
 class TextTeacherConfig(StudentMethodConfig):

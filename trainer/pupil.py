@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+import torch
+
 from agents.adapter import AdapterRef
 from agents.environment import Environment
 from agents.transformers_engine.backbone import Backbone, load_backbone
@@ -65,7 +67,9 @@ class Pupil:
 
     def __init__(self, shop: Ground, config: RoundConfig, library: Library) -> None:
         self.config = config
-        self.backbone: Backbone = load_backbone(shop.model)
+        self.backbone: Backbone = load_backbone(
+            shop.model, device=config.compute.device, dtype=getattr(torch, config.compute.dtype)
+        )
         seed = derive_seed(config.seed, "weights")
         self.method: Method = open_method(config.method, self.backbone, config.learning, seed)
         self.engine = TransformersEngine(self.backbone, max_batch=config.parallel)

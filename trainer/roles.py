@@ -9,13 +9,15 @@ is off and the acting adapter's term comes from a hook on each projection (`trai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from agents.transformers_engine.backbone import PROJECTIONS
 from trainer.low_rank import LowRank
@@ -29,8 +31,10 @@ ANCHOR = "anchor"
 class Roles:
     """Switches a shared PEFT model between roles."""
 
-    def __init__(self, model: PeftModel) -> None:
+    def __init__(self, model: PeftModel, *, checkpointing: bool = False) -> None:
+        """`checkpointing` keeps a layer's input only and computes the layer again in the backward pass."""
         self._model = model
+        self.checkpointing = checkpointing
         self._layers: list[Any] = [module for module in model.modules() if isinstance(module, LoraLayer)]
         self._trained: list[nn.Parameter] = []
         lm: Any = model.get_base_model()
@@ -39,7 +43,8 @@ class Roles:
         self.head: Any = lm.get_output_embeddings()
         self.embed: Any = lm.get_input_embeddings()
         self.config: Any = lm.config
-        self.packed = Trunk(self.trunk, lm.config) if usable(self.trunk, lm.config) else None
+        packable = usable(self.trunk, lm.config) and not checkpointing
+        self.packed = Trunk(self.trunk, lm.config) if packable else None
         """The same layers without padding, where we have them."""
 
     def add(self, name: str, rank: int, alpha: float, seed: int, *, trained: bool) -> None:
@@ -90,7 +95,26 @@ class Roles:
             for layer in self._layers if name else ():
                 handle = layer.get_base_layer().register_forward_hook(_adding(layer, name))
                 stack.callback(handle.remove)
+            if self.checkpointing:
+                stack.enter_context(self._recomputing(name))
             yield
+
+    @contextmanager
+    def _recomputing(self, name: str | None) -> Iterator[None]:
+        """Checkpoint the decoder's layers; the same adapter acts again when a layer is computed for its gradient.
+
+        A layer asks for its own `training` flag only; its parts stay in evaluation mode.
+        """
+        again = partial(checkpoint, use_reentrant=False, context_fn=lambda: (nullcontext(), self.acting(name)))
+        before = [(layer, vars(layer).copy()) for layer in self.trunk.layers]
+        for layer in self.trunk.layers:
+            layer.training, layer.gradient_checkpointing, layer._gradient_checkpointing_func = True, True, again  # noqa: SLF001
+        try:
+            yield
+        finally:
+            for layer, flags in before:
+                layer.training = flags["training"]
+                layer.gradient_checkpointing = flags.get("gradient_checkpointing", False)
 
     def _set_gradients(self) -> None:
         # PEFT ties requires_grad to what acts; here two adapters are trained at once, one after the other in the graph

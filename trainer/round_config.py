@@ -52,6 +52,17 @@ class GateConfig(BaseModel):
     """How both policies answer; its seed is replaced by the common random numbers."""
 
 
+class ComputeConfig(BaseModel):
+    """What a round computes with. Off the CPU it needs an engine that serves there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: str = "cpu"
+    """As torch names it: cpu, cuda, cuda:1."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Of the frozen base and its activations; student and composer keep fp32 master weights."""
+
+
 class TrajectoryConfig(BaseModel):
     """Where a round's trajectories come from."""
 
@@ -101,6 +112,7 @@ class RoundConfig(BaseModel):
     vanilla: VanillaConfig = tiny(VanillaConfig)
     rejection_sft: RejectionSftConfig = tiny(RejectionSftConfig)
     trajectories: TrajectoryConfig = TrajectoryConfig()
+    compute: ComputeConfig = ComputeConfig()
     cold_start: ColdStartConfig = TINY_COLD_START
     gate: GateConfig = GateConfig()
 

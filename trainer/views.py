@@ -44,6 +44,11 @@ class Passes:
 
     def _run(self, prefix_1C: Tensor, embeds_BTD: Tensor) -> Tensor:
         # padding on the right of a causal model: no real position sees it, so no attention mask is needed
+        if self._roles.checkpointing and prefix_1C.shape[1]:
+            # a cache can't be recomputed: the prefix runs in every row, and its positions are dropped again
+            prefix_BCD = self._roles.embed(prefix_1C).expand(len(embeds_BTD), -1, -1)
+            whole = torch.cat([prefix_BCD, embeds_BTD], dim=1)
+            return _hidden(self._roles.trunk(inputs_embeds=whole, use_cache=False))[:, prefix_1C.shape[1] :]
         if not prefix_1C.shape[1]:
             return _hidden(self._roles.trunk(inputs_embeds=embeds_BTD, use_cache=False))
         cache = DynamicCache(config=self._roles.config)

@@ -35,8 +35,10 @@ class Backbone:
     path: Path
 
 
-def load_backbone(path: Path, threads: int | None = None) -> Backbone:
-    """The base in `path`, fp32, from safetensors on this disk only.
+def load_backbone(
+    path: Path, threads: int | None = None, *, device: str = "cpu", dtype: torch.dtype = torch.float32
+) -> Backbone:
+    """The base in `path`, from safetensors on this disk only. Adapters that are added to it are fp32 whatever its own dtype.
 
     `threads` bounds torch's threads of the whole process; None leaves them. Raises `FileNotFoundError` when weights, tokenizer
     or chat template are missing.
@@ -47,8 +49,8 @@ def load_backbone(path: Path, threads: int | None = None) -> Backbone:
     register_grouped()
     disable_progress_bar()
     base = AutoModelForCausalLM.from_pretrained(
-        path, local_files_only=True, use_safetensors=True, dtype=torch.float32, attn_implementation=GROUPED
-    )
+        path, local_files_only=True, use_safetensors=True, dtype=dtype, attn_implementation=GROUPED
+    ).to(device)
     tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     return Backbone(wrap(base), tokenizer, base_digest, template_digest, path)
 

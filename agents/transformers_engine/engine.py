@@ -31,8 +31,10 @@ class TransformersEngine:
     """
 
     def __init__(self, backbone: Backbone, max_batch: int = 64, cache_bytes: int = CACHE_BYTES) -> None:
-        """Raises `ValueError` for an architecture whose layers do not all attend to everything."""
+        """Raises `ValueError` for an architecture whose layers do not all attend to everything, and off the CPU."""
         config = backbone.model.config
+        if backbone.model.device.type != "cpu":
+            raise ValueError(f"this engine decodes on the CPU, the model is on {backbone.model.device}; use vLLM there")
         if set(getattr(config, "layer_types", None) or ("full_attention",)) != {"full_attention"}:
             raise ValueError(f"{config.model_type}: sliding or linear attention is served by vLLM only")
         self._backbone = backbone

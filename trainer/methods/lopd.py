@@ -232,7 +232,7 @@ class Lopd:
 
 
 def _equip(backbone: Backbone, config: LopdConfig, seed: int, team: Team) -> Equipment:
-    roles = Roles(backbone.model)
+    roles = Roles(backbone.model, checkpointing=config.checkpointing)
     roles.add(STUDENT, config.student.rank, config.student.alpha, seed, trained=True)
     roles.add(ENCODER, config.composer.rank, config.composer.alpha, seed + 1, trained=True)
     roles.add(ANCHOR, config.composer.rank, config.composer.alpha, seed + 1, trained=False)

@@ -50,7 +50,7 @@ class StudentMethod(ABC, Generic[C]):
     def __init__(self, backbone: Backbone, config: C, seed: int, team: Team = ALONE) -> None:
         """Adds the adapter "student" to the backbone; at most one method per backbone."""
         self.config = config
-        self.roles = Roles(backbone.model)
+        self.roles = Roles(backbone.model, checkpointing=config.checkpointing)
         student = config.student
         self.roles.add(STUDENT, student.rank, student.alpha, seed, trained=True)
         self.passes = Passes(self.roles, config.head_chunk)
