@@ -190,16 +190,19 @@ def test_clip_and_centring_change_the_margin(new_lopd, samples):
 
 
 @pytest.mark.parametrize("update", ["joint", "sequential"])
-def test_restored_state_repeats_the_next_step_bit_by_bit(new_lopd, samples, update):
+def test_restored_state_repeats_the_next_step_without_the_anchors_cache(new_lopd, samples, update):
     one, every = new_lopd(update=update), samples(8)
     one.step(every[:4])
     state = one.state()
     expected = one.step(every[2:])
     other = new_lopd(update=update)
     other.restore(state)
-    assert other.step(every[2:]) == expected
+    assert "anchor_cache" not in state
+    assert other.step(every[2:]) == pytest.approx(expected, rel=1e-5, abs=1e-7)
     assert same(student_of(one), student_of(other))
-    assert same(phi_of(one), phi_of(other))
+    # φ0's latents are composed again in other micro-batches than before
+    for expected_weight, weight in zip(phi_of(one), phi_of(other), strict=True):
+        assert_close(weight, expected_weight, rtol=1e-4, atol=1e-6)
     assert one.beta == other.beta
 
 
