@@ -6,6 +6,7 @@ import random
 
 from bank.episode import Episode
 from bank.round import RoundStep
+from trainer.composers.shipped import composer_key, shipped_composer
 from trainer.conclude import incumbent_of
 from trainer.lease import Lease, utc_now
 from trainer.logged import draw
@@ -75,11 +76,14 @@ class Training:
         return self._save(step=0, rollouts=0)
 
     def _begin_composer(self, lopd: Lopd) -> None:
-        composer = load_composer(self._shop.composer, self._composer_key())
-        if composer is None:
-            self._cold_start(lopd)
-        else:
-            lopd.load_composer(composer)
+        carried = load_composer(self._shop.composer, self._composer_key())
+        if carried is not None:
+            lopd.load_composer(carried)
+            return
+        shipped = shipped_composer(self._composer_key())
+        if shipped is not None:
+            lopd.equipment.composer.load(shipped)
+        self._cold_start(lopd)
 
     def _cold_start(self, lopd: Lopd) -> None:
         self._enter("cold_start", self._config.cold_start.steps)
@@ -128,7 +132,4 @@ class Training:
         self._shop.reporter.phase(self._lease.round.id, phase, total)
 
     def _composer_key(self) -> str:
-        """What a composer must share with a round that goes on with it: the base, the prompts and the shape."""
-        backbone = self._pupil.backbone
-        shape = self._config.lopd.composer.model_dump_json()
-        return f"{backbone.base_digest} {backbone.template_digest} {shape}"
+        return composer_key(self._pupil.backbone, self._config.lopd.composer)

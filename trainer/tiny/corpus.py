@@ -72,11 +72,16 @@ def solve(rng: random.Random, house: House, kind: Kind, status: str) -> Solved:
     return Solved(text, steps)
 
 
+def unserved_house(rng: random.Random) -> House:
+    """A random house that no suite serves."""
+    return House.of(PRETRAINING_SEEDS + rng.randrange(1 << 40))
+
+
 def conversations(seed: int, mix: Mix) -> Iterator[list[dict[str, Any]]]:
     """Endless corpus; every conversation has a house of its own."""
     rng = random.Random(f"tiny-corpus-{seed}")
     while True:
-        house = House.of(PRETRAINING_SEEDS + rng.randrange(1 << 40))
+        house = unserved_house(rng)
         kind = rng.choice(KINDS)
         status = rng.choice(kind.statuses)
         references = _references(rng, house, (kind, status), mix) if rng.random() < mix.referenced else []
@@ -84,13 +89,14 @@ def conversations(seed: int, mix: Mix) -> Iterator[list[dict[str, Any]]]:
 
 
 def _references(rng: random.Random, house: House, cell: tuple[Kind, str], mix: Mix) -> list[str]:
-    return [_reference(rng, house, cell, mix) for _ in range(rng.randint(1, mix.most_references))]
+    return [reference_of(rng, house, cell, mix).document() for _ in range(rng.randint(1, mix.most_references))]
 
 
-def _reference(rng: random.Random, house: House, cell: tuple[Kind, str], mix: Mix) -> str:
+def reference_of(rng: random.Random, house: House, cell: tuple[Kind, str], mix: Mix) -> Solved:
+    """A solved task as a retriever might bring it for a task of this kind and status."""
     kind, status = cell
     if rng.random() >= mix.same_kind:
         kind = rng.choice(KINDS)
     if status not in kind.statuses or rng.random() >= mix.same_status:
         status = rng.choice(kind.statuses)
-    return solve(rng, house, kind, status).document()
+    return solve(rng, house, kind, status)

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from agents.worlds.order_desk.kinds import KINDS
 
 PRETRAINING_SEEDS = 1_000_000
-LENGTH_WEIGHTS = (0.45, 0.45, 0.10)
-"""How often a procedure has one, two or three calls."""
+SERVED_LENGTHS = (0.65, 0.30, 0.05)
+"""How often a served house's procedure has one, two or three calls. A bank that a weak base fills must show most rules:
+with the corpus's lengths two or three of sixteen never got in, and bounded what any student could learn."""
+CORPUS_LENGTHS = (0.45, 0.45, 0.10)
+"""The same for the pre-training corpus, which has to show all lengths often."""
 
 Rules = dict[tuple[str, str], tuple[str, ...]]
 
@@ -31,10 +34,11 @@ class House:
         """The house of a seed."""
         rng = random.Random(f"order-desk-house-{seed}")
         cells = [(kind, *cell) for kind in KINDS for cell in zip(kind.statuses, kind.actions, strict=True)]
-        rules = {(kind.name, status): _procedure(rng, actions) for kind, status, actions in cells}
+        lengths = SERVED_LENGTHS if seed < PRETRAINING_SEEDS else CORPUS_LENGTHS
+        rules = {(kind.name, status): _procedure(rng, actions, lengths) for kind, status, actions in cells}
         return cls(seed, rules)
 
 
-def _procedure(rng: random.Random, actions: tuple[str, ...]) -> tuple[str, ...]:
-    (length,) = rng.choices((1, 2, 3), LENGTH_WEIGHTS)
+def _procedure(rng: random.Random, actions: tuple[str, ...], lengths: tuple[float, ...]) -> tuple[str, ...]:
+    (length,) = rng.choices((1, 2, 3), lengths)
     return tuple(rng.sample(actions, length))
