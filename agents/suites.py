@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from agents.environment import Environment
+from agents.worlds.code import suite as code
+from agents.worlds.code.suite import CodeSuite
 from agents.worlds.order_desk import suite as order_desk
 from agents.worlds.order_desk.house import PRETRAINING_SEEDS
 from agents.worlds.order_desk.suite import OrderDeskSuite
 
-SUITES = {order_desk.NAME: OrderDeskSuite}
+SUITES: Mapping[str, Callable[[int], Environment]] = {order_desk.NAME: OrderDeskSuite, code.NAME: CodeSuite}
 
 
 def open_suite(spec: str) -> Environment:

@@ -1,6 +1,6 @@
 import pytest
 
-from agents.suites import open_suite
+from agents.suites import SUITES, open_suite
 from bank.episode import Split
 
 
@@ -22,3 +22,7 @@ def test_an_unknown_suite_lists_what_exists(spec):
 def test_a_seed_that_is_none_is_refused(seed):
     with pytest.raises(ValueError, match="whole number below 1000000"):
         open_suite(f"order_desk:{seed}")
+
+
+def test_there_are_two_suites():
+    assert {open_suite(name).name for name in SUITES} == {"order_desk-0", "code-0"}
