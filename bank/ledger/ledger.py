@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, make_url
+from sqlalchemy import URL, Connection, Engine, make_url
+from sqlalchemy.exc import OperationalError
 
-from bank.ledger import sqlite
+from bank.ledger import postgres, sqlite
 from bank.ledger.audit import Audit
 from bank.ledger.checkpoints import Checkpoints
 from bank.ledger.deployments import Deployments
@@ -55,29 +56,24 @@ class Books:
 class Ledger:
     """The product's memory, shared by any number of threads and processes."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._reader = engine
-        self._writer = sqlite.writing(engine)
+    def __init__(self, reader: Engine, writer: Engine) -> None:
+        self._reader = reader
+        self._writer = writer
 
     @classmethod
     def open(cls, url: str, lock_seconds: float = LOCK_SECONDS) -> Ledger:
-        """The ledger at a SQLAlchemy URL, created and migrated to the newest schema when necessary.
+        """The ledger at a sqlite:/// or postgresql:// URL, created and migrated to the newest schema when necessary.
 
         Several processes may open the same empty database at once; each waits up to `lock_seconds` for its turn.
         Raises `SchemaTooNew` when a newer program wrote it, `LedgerUnusable` when it can't give the guarantees that
         the ledger needs.
         """
         address = make_url(url)
-        if address.get_backend_name() != "sqlite":
-            raise LedgerUnusable(f"the ledger needs a sqlite:/// URL, got {address.render_as_string()}")
-        engine = sqlite.connect(address)
-        try:
-            with sqlite.alone(address, lock_seconds):
-                migrate(sqlite.writing(engine))
-        except BaseException:
-            engine.dispose()
-            raise
-        return cls(engine)
+        kind = address.get_backend_name()
+        if kind not in OPENERS:
+            wanted = "a sqlite:/// or postgresql:// URL"
+            raise LedgerUnusable(f"the ledger needs {wanted}, got {address.render_as_string()}")
+        return cls(*OPENERS[kind](address, lock_seconds))
 
     @contextmanager
     def write(self) -> Iterator[Books]:
@@ -97,3 +93,36 @@ class Ledger:
     def close(self) -> None:
         """Give every idle connection back to the system."""
         self._reader.dispose()
+
+
+def _open_sqlite(address: URL, lock_seconds: float) -> tuple[Engine, Engine]:
+    engine = sqlite.connect(address)
+    writer = sqlite.writing(engine)
+    try:
+        with sqlite.alone(address, lock_seconds):
+            migrate(writer)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine, writer
+
+
+def _open_postgres(address: URL, lock_seconds: float) -> tuple[Engine, Engine]:
+    engine = postgres.connect(address)
+    try:
+        postgres.check(engine)
+        # the writers' lock also lets one process at a time create and migrate
+        migrate(postgres.writing(engine, lock_seconds))
+    except OperationalError as error:
+        engine.dispose()
+        raise LedgerUnusable(f"{address.render_as_string()}: {error.orig}") from error
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine, postgres.writing(engine)
+
+
+OPENERS: dict[str, Callable[[URL, float], tuple[Engine, Engine]]] = {
+    "sqlite": _open_sqlite,
+    "postgresql": _open_postgres,
+}

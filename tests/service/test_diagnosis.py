@@ -11,6 +11,7 @@ from service.diagnosis.ledger_check import ledger_finding
 from service.diagnosis.local import local_findings
 from service.diagnosis.remote import judge_pointer, remote_findings
 from service.settings import Settings
+from tests.postgres_server import running_postgres
 
 POINTER = {"current": "base", "generation": 1, "replicas": [{"name": "local", "versions": ["base"], "ready": True}]}
 
@@ -56,6 +57,22 @@ def test_older_schema_is_a_warning_and_is_not_migrated(tmp_path: Path) -> None:
     assert finding.level == Level.WARN
     assert "ancient" in finding.detail
     assert ledger_finding(f"sqlite:///{path}") == finding
+
+
+def test_postgresql_is_asked_and_not_migrated() -> None:
+    with running_postgres() as server:
+        url = server.new_database()
+        assert "is empty" in ledger_finding(url).detail
+        Ledger.open(url).close()
+        finding = ledger_finding(url)
+    assert finding.level == Level.OK
+    assert "0 episodes" in finding.detail
+
+
+def test_postgresql_that_does_not_answer_fails_without_its_password() -> None:
+    finding = ledger_finding("postgresql://ratchet:geheim@127.0.0.1:1/ratchet")
+    assert finding.level == Level.FAIL
+    assert "geheim" not in finding.detail
 
 
 @pytest.mark.parametrize("content", [b"not a database, but long enough to be looked at as one" * 40, b""])

@@ -1,0 +1,70 @@
+"""PostgreSQL: the transactions and checks that give the ledger the same promises as one SQLite file.
+
+Writers take one advisory lock when they begin, so they follow each other as in SQLite, and every rule that a repository
+checks before it writes holds here for the same reason. Two gateways still share a server: the lock is held for a commit, and the
+service puts many requests into one (`service.books`). Readers never wait; each sees one snapshot.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from bank.ledger.errors import LedgerUnusable
+
+DRIVER = "postgresql+psycopg"
+WRITER_LOCK = 0x526174636865740
+"""Key of the advisory lock: "Ratchet" in hexadecimal. Advisory locks belong to one database."""
+LOCK_TIMEOUT_MS = 30_000
+IDLE_TIMEOUT_MS = 60_000
+"""A process that hangs inside a transaction loses it, and with it the writers' lock."""
+CONNECT_SECONDS = 10
+POOL_SIZE = 8
+POOL_OVERFLOW = 8
+WRITES = "ratchet_writes"
+LOCK_SECONDS = "ratchet_lock_seconds"
+
+
+def connect(address: URL, pool_size: int = POOL_SIZE) -> Engine:
+    """An engine for reading transactions. Raises `LedgerUnusable` when the server can't hold a ledger."""
+    settings = f"-c lock_timeout={LOCK_TIMEOUT_MS} -c idle_in_transaction_session_timeout={IDLE_TIMEOUT_MS}"
+    engine = create_engine(
+        address.set(drivername=DRIVER),
+        pool_size=pool_size,
+        max_overflow=POOL_OVERFLOW,
+        pool_pre_ping=True,
+        isolation_level="REPEATABLE READ",
+        connect_args={"options": settings, "connect_timeout": CONNECT_SECONDS, "client_encoding": "UTF8"},
+    )
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def writing(engine: Engine, lock_seconds: float | None = None) -> Engine:
+    """The same pool, for transactions that write; `lock_seconds` replaces the usual wait for other writers."""
+    # READ COMMITTED: what is read after the lock was granted is what the writer before us committed
+    options = {WRITES: True, LOCK_SECONDS: lock_seconds}
+    return engine.execution_options(isolation_level="READ COMMITTED", **options)
+
+
+def check(engine: Engine) -> None:
+    """Raises `LedgerUnusable` for a standby, or a database that can't hold any text."""
+    with engine.connect() as connection:
+        standby, encoding, durable = connection.exec_driver_sql(
+            "SELECT pg_is_in_recovery(), current_setting('server_encoding'), current_setting('synchronous_commit')"
+        ).one()
+    if standby:
+        raise LedgerUnusable("this PostgreSQL server is a read-only standby; the ledger needs the primary")
+    if encoding != "UTF8":
+        raise LedgerUnusable(f"the database's encoding is {encoding}; the ledger needs UTF8")
+    if durable == "off":
+        raise LedgerUnusable("synchronous_commit is off: an acknowledged commit could be lost; the ledger needs it on")
+
+
+def _begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    if not options.get(WRITES):
+        connection.exec_driver_sql("SET TRANSACTION READ ONLY")
+        return
+    if options.get(LOCK_SECONDS) is not None:
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(options[LOCK_SECONDS] * 1000)}")
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")

@@ -1,0 +1,78 @@
+"""What only the PostgreSQL ledger has: advisory locks, read-only transactions, server checks."""
+
+import threading
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from bank.ledger import postgres
+from bank.ledger.errors import LedgerUnusable
+from bank.ledger.ledger import Ledger
+from tests.bank.records import NOW
+from tests.postgres_server import PostgresServer
+
+LOCK = text(f"SELECT pg_advisory_lock({postgres.WRITER_LOCK})")
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> str:
+    return postgres_server.new_database()
+
+
+def test_opening_waits_its_turn_behind_whoever_migrates(database: str):
+    engine = create_engine(database.replace("postgresql:", f"{postgres.DRIVER}:"))
+    with engine.connect() as connection:
+        connection.execute(LOCK)
+        with pytest.raises(LedgerUnusable, match="lock timeout"):
+            Ledger.open(database, lock_seconds=0.05)
+        connection.execute(text("SELECT pg_advisory_unlock_all()"))
+    engine.dispose()
+    Ledger.open(database, lock_seconds=5).close()
+
+
+def test_a_reader_can_not_write(database: str):
+    ledger = Ledger.open(database)
+    with pytest.raises(DBAPIError, match="read-only transaction"), ledger.read() as books:
+        books.audit.add("somebody", "did", "something", {}, NOW)
+    ledger.close()
+
+
+def test_a_writer_reads_what_the_writer_before_it_committed(database: str):
+    ledger = Ledger.open(database)
+    entered, seen = threading.Event(), []
+
+    def second() -> None:
+        entered.set()
+        with ledger.write() as books:
+            seen.extend(books.audit.latest(10))
+
+    with ledger.write() as books:
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        entered.wait()
+        books.audit.add("first", "did", "something", {}, NOW)
+    waiting.join()
+    assert [line.actor for line in seen] == ["first"]
+    ledger.close()
+
+
+def test_a_database_that_can_not_hold_any_text_is_refused(postgres_server: PostgresServer):
+    with pytest.raises(LedgerUnusable, match="encoding is SQL_ASCII"):
+        Ledger.open(postgres_server.new_database(encoding="SQL_ASCII"))
+
+
+def test_an_unreachable_server_is_a_refusal_that_shows_no_password():
+    with pytest.raises(LedgerUnusable, match="connection") as refusal:
+        Ledger.open("postgresql://ratchet:geheim@127.0.0.1:1/ratchet")
+    assert "geheim" not in str(refusal.value)
+
+
+def test_a_server_that_acknowledges_before_it_is_durable_is_refused(database: str):
+    name = database.rsplit("/", maxsplit=1)[-1].split("?", maxsplit=1)[0]
+    engine = create_engine(database.replace("postgresql:", f"{postgres.DRIVER}:"))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f"ALTER DATABASE {name} SET synchronous_commit = off"))
+    engine.dispose()
+    with pytest.raises(LedgerUnusable, match="synchronous_commit is off"):
+        Ledger.open(database)
