@@ -121,7 +121,7 @@ async def _open_books(settings: Settings, given: Ledger | None, stack: AsyncExit
     ledger = await to_thread.run_sync(Ledger.open, settings.ledger) if given is None else given
     if given is None:
         stack.callback(ledger.close)
-    return BooksAsync(ledger, one_writer=settings.ledger.startswith("sqlite"))
+    return BooksAsync(ledger)
 
 
 def _open_jobs(settings: Settings, given: Jobs | None, stack: AsyncExitStack) -> Jobs:

@@ -5,38 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import anyio
-from anyio import to_thread
-
 from bank.ledger.ledger import Books, Ledger
+from service.grouped import Grouped
 
 T = TypeVar("T")
 
-READERS = 8
-WRITERS = 8
+READERS = 4
+"""Groups of readers at a time; a slow listing holds up one of them."""
 
 
 class BooksAsync:
-    """One transaction per call, in a thread. Belongs to one event loop."""
+    """Transactions in threads, shared by the requests that wait at the same time. Belongs to one event loop."""
 
-    def __init__(self, ledger: Ledger, *, one_writer: bool) -> None:
-        """`one_writer`: queue writers here, because SQLite lets them starve each other on its file lock."""
-        self._ledger = ledger
-        self._readers = anyio.CapacityLimiter(READERS)
-        self._writers = anyio.CapacityLimiter(1 if one_writer else WRITERS)
+    def __init__(self, ledger: Ledger) -> None:
+        self._reads = Grouped(ledger.read_all, READERS)
+        # the ledger lets one writer in at a time
+        self._writes = Grouped(ledger.write_all, 1)
 
     async def read(self, work: Callable[[Books], T]) -> T:
-        """What `work` returns, inside one read transaction."""
-        return await to_thread.run_sync(self._reading, work, limiter=self._readers)
+        """What `work` returns, inside a read transaction that began after this call."""
+        return await self._reads.ask(work)
 
     async def write(self, work: Callable[[Books], T]) -> T:
-        """What `work` returns, committed when this returns."""
-        return await to_thread.run_sync(self._writing, work, limiter=self._writers)
-
-    def _reading(self, work: Callable[[Books], T]) -> T:
-        with self._ledger.read() as books:
-            return work(books)
-
-    def _writing(self, work: Callable[[Books], T]) -> T:
-        with self._ledger.write() as books:
-            return work(books)
+        """What `work` returns, committed when this returns; kept or undone as a whole, whatever its neighbours do."""
+        return await self._writes.ask(work)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.exc import OperationalError
@@ -19,6 +20,7 @@ from bank.ledger.experiences import Experiences
 from bank.ledger.feedback import Feedbacks
 from bank.ledger.keys import Keys
 from bank.ledger.migrate import migrate
+from bank.ledger.outcome import Outcome
 from bank.ledger.rounds import Rounds
 
 LOCK_SECONDS = 120.0
@@ -90,9 +92,35 @@ class Ledger:
         with self._reader.begin() as connection:
             yield Books.on(connection)
 
+    def write_all(self, works: Sequence[Callable[[Books], Any]]) -> list[Outcome]:
+        """Many pieces of work in one writing transaction; one that raises is undone alone, and its error is its outcome.
+
+        Everything else is durable when this returns, or nothing is and this raises.
+        """
+        with self._writer.begin() as connection:
+            return _each(connection, works)
+
+    def read_all(self, works: Sequence[Callable[[Books], Any]]) -> list[Outcome]:
+        """Many pieces of work on one view of the ledger."""
+        with self._reader.begin() as connection:
+            return _each(connection, works)
+
     def close(self) -> None:
         """Give every idle connection back to the system."""
         self._reader.dispose()
+
+
+def _each(connection: Connection, works: Sequence[Callable[[Books], Any]]) -> list[Outcome]:
+    books = Books.on(connection)
+    return [_one(connection, books, work) for work in works]
+
+
+def _one(connection: Connection, books: Books, work: Callable[[Books], Any]) -> Outcome:
+    try:
+        with connection.begin_nested():
+            return Outcome(work(books))
+    except Exception as error:  # noqa: BLE001 - not handled here: handed to the one who asked for this work
+        return Outcome(error=error)
 
 
 def _open_sqlite(address: URL, lock_seconds: float) -> tuple[Engine, Engine]:

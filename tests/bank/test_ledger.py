@@ -13,7 +13,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, create_engine, inspect, text
 
 from bank.ledger.errors import LedgerUnusable, SchemaTooNew, SlotTaken
-from bank.ledger.ledger import Ledger
+from bank.ledger.ledger import Books, Ledger
 from bank.ledger.postgres import DRIVER
 from bank.ledger.schema import METADATA
 from tests.bank.records import NOW, episode
@@ -25,7 +25,7 @@ DATABASES = 3
 
 OPEN_AND_WRITE = """
 import sys
-from bank.ledger.ledger import Ledger
+from bank.ledger.ledger import Books, Ledger
 from bank.ledger.postgres import DRIVER
 from tests.bank.records import NOW
 print("ready", flush=True)
@@ -112,6 +112,24 @@ def test_a_transaction_that_raises_leaves_nothing(ledger: Ledger):
     with ledger.read() as books:
         assert books.episodes.count() == 0
         assert books.audit.latest(10) == ()
+
+
+def test_shared_transaction_undoes_what_raises_and_keeps_the_rest(ledger: Ledger):
+    def note(actor: str, *, then_fail: bool) -> Callable[[Books], str]:
+        def work(books: Books) -> str:
+            books.audit.add(actor, "did", "something", {}, NOW)
+            books.episodes.add(episode())  # the second time: SlotTaken
+            if then_fail:
+                raise LookupError(actor)
+            return actor
+
+        return work
+
+    outcomes = ledger.write_all([note("a", then_fail=True), note("b", then_fail=False), note("c", then_fail=False)])
+    assert [outcome.value for outcome in outcomes] == [None, "b", None]
+    assert [type(outcome.error) for outcome in outcomes] == [LookupError, type(None), SlotTaken]
+    (seen,) = ledger.read_all([lambda books: [line.actor for line in books.audit.latest(10)]])
+    assert seen.value == ["b"]
 
 
 def test_what_was_committed_is_there_after_opening_again(url: str):
