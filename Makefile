@@ -14,10 +14,10 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test check fix clean
+.PHONY: help install demo up bench-trainer test check fix clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Create .venv with everything (TORCH_INDEX=<url of CPU wheels> avoids a CUDA build)
 
@@ -34,6 +34,10 @@ demo: $(STAMP) ## Serve, remember, train, judge, swap: before and after in minut
 
 up: $(STAMP) ## Serve on this machine until Ctrl-C (settings: RATCHET_* variables)
 	$(BIN)/ratchet up $(ARGS)
+
+bench-trainer: $(STAMP) ## Cost of a training step against the released procedure and TRL: reports/trainer.json
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[trainer,bench]'
+	$(BIN)/python -m trainer.bench $(ARGS)
 
 test: $(STAMP) ## Run the tests (ARGS="-k gate")
 	$(BIN)/python -m pytest $(ARGS)

@@ -127,6 +127,16 @@ class Lopd:
         reward = sum(rewards) / len(rewards)
         return found | counts | {"trajectories": float(len(rewards)), "reward": reward, "beta": self.beta}
 
+    @property
+    def trained(self) -> list[Tensor]:
+        """Every weight of θ and φ."""
+        return [*self._student.parameters, *self._composer.parameters]
+
+    def gradient(self, samples: Sequence[Sample]) -> dict[str, float]:
+        """Leave the joint gradient, clipped, on θ and φ; returns its figures. No weight moves."""
+        with self.equipment.roles.apart():
+            return self._gradients(samples, student=True, composer=True)
+
     def _joint(self, samples: Sequence[Sample]) -> dict[str, float]:
         found = self._gradients(samples, student=True, composer=self.config.train_composer)
         self._student.step()

@@ -49,7 +49,7 @@ class TextTeacher:
 
     def exchange(self, sample: Sample, opening: Opening) -> Exchange:
         """From the sample's own opening to this one."""
-        own, other = (self._rendered(each, sample) for each in (sample.episode.opening, opening))
+        own, other = (self.rendered(each, sample) for each in (sample.episode.opening, opening))
         same = _common(reversed(own), reversed(other))
         return Exchange(own[: len(own) - same], other[: len(other) - same])
 
@@ -58,7 +58,8 @@ class TextTeacher:
         exchanges = [self.exchange(sample, opening) for sample, opening in zip(samples, openings, strict=True)]
         return [exchanges[row.trajectory].row(row) for row in rows]
 
-    def _rendered(self, opening: Opening, sample: Sample) -> tuple[int, ...]:
+    def rendered(self, opening: Opening, sample: Sample) -> tuple[int, ...]:
+        """Prompt ids of the opening with the sample's tools."""
         key = (opening, tuple((tool.name, tool.description) for tool in sample.tools))
         if key not in self._known:
             self._known[key] = render(self._tokenizer, opening, sample.tools)
