@@ -39,7 +39,7 @@ def nll_step(equipment: Equipment, examples: Sequence[Sample], learner: Learner)
     learner.clear()
     lesson = Lesson.of(equipment, examples, attached=True)
     team = equipment.team
-    total = sum(team.gather(sum(_accumulate(equipment, lesson, batch) for batch in team.share(lesson.batches))))
+    total = sum(team.gather(sum(_accumulate(equipment, lesson, turn) for turn in team.turns(lesson.batches))))
     team.add_up([lesson.leaf_BLD])
     if not math.isfinite(total):
         raise NonFinite(f"cold-start loss is {total}")
@@ -56,8 +56,9 @@ def nll_of(equipment: Equipment, examples: Sequence[Sample]) -> float:
         return sum(_nll(equipment, lesson, batch).item() for batch in lesson.batches)
 
 
-def _accumulate(equipment: Equipment, lesson: Lesson, batch: Batch) -> float:
-    loss = _nll(equipment, lesson, batch)
+def _accumulate(equipment: Equipment, lesson: Lesson, turn: tuple[Batch, float]) -> float:
+    batch, weight = turn
+    loss = weight * _nll(equipment, lesson, batch)
     loss.backward()  # type: ignore[no-untyped-call]
     return loss.item()
 

@@ -17,6 +17,7 @@ import torch
 from peft import LoraConfig, PeftModel
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 
 from agents.transformers_engine.backbone import PROJECTIONS
@@ -32,7 +33,12 @@ class Roles:
     """Switches a shared PEFT model between roles."""
 
     def __init__(self, model: PeftModel, *, checkpointing: bool = False) -> None:
-        """`checkpointing` keeps a layer's input only and computes the layer again in the backward pass."""
+        """`checkpointing` keeps a layer's input only and computes the layer again in the backward pass.
+
+        Raises ValueError without it over a sharded base: only computing a layer again gathers its weights again.
+        """
+        if not checkpointing and any(isinstance(weight, DTensor) for weight in model.parameters()):
+            raise ValueError("a sharded backbone needs checkpointing=True")
         self._model = model
         self.checkpointing = checkpointing
         self._layers: list[Any] = [module for module in model.modules() if isinstance(module, LoraLayer)]

@@ -23,10 +23,21 @@ class Team:
 
     rank: int = 0
     size: int = 1
+    sharded: bool = False
+    """Whether the backbone's weights are spread over the team: every pass is then everybody's."""
 
     def share(self, items: Sequence[T]) -> Sequence[T]:
         """This process's items: every `size`-th, so that lengths, which are sorted, spread evenly."""
         return items[self.rank :: self.size]
+
+    def turns(self, items: Sequence[T]) -> list[tuple[T, float]]:
+        """This process's items, each with weight 1; over a sharded backbone followed by others' with weight 0.
+
+        Those only keep it in step with processes that have one item more.
+        """
+        mine = [(item, 1.0) for item in self.share(items)]
+        missing = -(-len(items) // self.size) - len(mine) if self.sharded else 0
+        return [*mine, *((item, 0.0) for item in items[:missing])]
 
     def add_up(self, parameters: Sequence[Tensor]) -> None:
         """Sum gradients over the team, in place; a process without a micro-batch adds zero."""

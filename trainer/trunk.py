@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.nn.functional import linear
 
 from trainer.fused import Attention, Gated, Gather, Merged, RmsNorm, Rotated
@@ -25,7 +26,8 @@ def usable(trunk: nn.Module, config: Any) -> bool:
     plain = config.model_type == "qwen3" and config.hidden_act == "silu" and not config.attention_bias
     full = all(kind == "full_attention" for kind in config.layer_types)
     short = config.max_position_embeddings <= LONGEST
-    return plain and full and short and all(weight.dtype == torch.float32 for weight in trunk.parameters())
+    whole = not any(isinstance(weight, DTensor) for weight in trunk.parameters())
+    return plain and full and short and whole and all(weight.dtype == torch.float32 for weight in trunk.parameters())
 
 
 class Trunk:

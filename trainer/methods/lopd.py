@@ -166,7 +166,9 @@ class Lopd:
         with torch.set_grad_enabled(composer):
             lesson = Lesson.of(self.equipment, samples, attached=config.train_composer)
         team = self.equipment.team
-        mine = [self._backward(lesson, b, student=student, composer=composer) for b in team.share(lesson.batches)]
+        turns = team.turns(lesson.batches)
+        found_here = [self._backward(lesson, turn, student=student, composer=composer) for turn in turns]
+        mine = [part for part, (_, weight) in zip(found_here, turns, strict=True) if weight]
         scored = joined([part for parts in team.gather(mine) for part in parts])
         team.add_up([*(self._student.parameters if student else []), *([lesson.leaf_BLD] if composer else [])])
         found = figures(scored, config.uncertain_below) | {"sequences": float(lesson.rows), "anchor": 0.0}
@@ -182,9 +184,10 @@ class Lopd:
         found["grad_norm_composer"] = self._composer.clip(zero=not config.distil_into_composer) if composer else 0.0
         return found
 
-    def _backward(self, lesson: Lesson, batch: Batch, *, student: bool, composer: bool) -> Scored:
-        """Equations 8 to 13 on one micro-batch."""
+    def _backward(self, lesson: Lesson, turn: tuple[Batch, float], *, student: bool, composer: bool) -> Scored:
+        """Equations 8 to 13 on one micro-batch, weighted."""
         config, views = self.config, self.equipment.views
+        batch, weight = turn
         with torch.set_grad_enabled(composer):
             teacher_SD = views.teacher(batch, lesson.leaf_BLD)
             index_SM = views.support(teacher_SD, config.support)
@@ -199,7 +202,7 @@ class Lopd:
         delta_S = objective.privilege(teacher_SN[:, -1], student_SN[:, -1], config.privilege_clip)
         distilled = objective.distillation(kl_S, batch.weight_S)
         margin = objective.margin(delta_S, batch.advantage_S, batch.weight_S)
-        objective.lagrangian(distilled, margin, self.beta, config.threshold).backward()  # type: ignore[no-untyped-call]
+        (weight * objective.lagrangian(distilled, margin, self.beta, config.threshold)).backward()  # type: ignore[no-untyped-call]
         values = (batch.weight_S, batch.advantage_S, kl_S, delta_S, teacher_SN[:, -1], student_SN[:, -1])
         peak_S = student_SN[:, :-1].amax(1).exp()
         return Scored(*(value.detach() for value in (*values, p_teacher_SN[:, -1].exp(), peak_S)))

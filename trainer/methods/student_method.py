@@ -132,11 +132,11 @@ class StudentMethod(ABC, Generic[C]):
         """Leave the step's gradient, not yet clipped, on the student; returns its figures. Raises `NonFinite`."""
         self._learner.clear()
         total: dict[str, Tensor] = {}
-        for part in self.team.share(plan.parts):
+        for part, weight in self.team.turns(plan.parts):
             losses = part()
-            losses["loss"].backward()  # type: ignore[no-untyped-call]
+            (weight * losses["loss"]).backward()  # type: ignore[no-untyped-call]
             for name, value in losses.items():
-                total[name] = total.get(name, torch.zeros(())) + value.detach().cpu()
+                total[name] = total.get(name, torch.zeros(())) + weight * value.detach().cpu()
         self.team.add_up(self._learner.parameters)
         found = self.team.add_up_figures({name: value.item() for name, value in total.items()})
         bad = [name for name, value in found.items() if not math.isfinite(value)]
