@@ -6,13 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, tuple_
+from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, tuple_
 
 from bank.episode import Episode, Turn
-from bank.ledger.errors import InvalidRecord, SlotTaken
+from bank.ledger.errors import InvalidRecord, NotFound, SlotTaken
 from bank.ledger.guard import try_insert
 from bank.ledger.tables.episodes import episodes, turns
 from bank.message import Message
+
+OWNER = select(episodes.c.owner).where(episodes.c.id == bindparam("id"))
+"""Built once: every feedback asks it."""
 
 
 class Episodes:
@@ -35,6 +38,14 @@ class Episodes:
         """One episode."""
         found = self._load(select(episodes).where(episodes.c.id == episode_id))
         return found[0] if found else None
+
+    def owner(self, episode_id: str) -> str | None:
+        """Whose run it was, without reading it; None for nobody's. Raises `NotFound`."""
+        row = self._connection.execute(OWNER, {"id": episode_id}).first()
+        if row is None:
+            raise NotFound(f"there is no episode {episode_id}")
+        owner: str | None = row.owner
+        return owner
 
     def latest(self, limit: int, before: str | None = None) -> tuple[Episode, ...]:
         """Newest first; `before` is the id of the last episode of the previous page."""

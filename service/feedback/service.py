@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from bank.api_key import KeyRole
 from bank.feedback import Feedback
 from bank.ids import new_id
+from bank.ledger.errors import NotFound
 from bank.ledger.ledger import Books
 from bank.remember import remember
 from service.auth import Caller
@@ -63,13 +64,20 @@ class FeedbackDesk:
         return await self._books.write(lambda books: self._withdraw(books, feedback_id, caller))
 
     def _store(self, books: Books, sent: Feedback, caller: Caller) -> Feedback:
-        episode = books.episodes.get(sent.episode_id)
-        if episode is None or not caller.may_see(episode.owner):
+        if not self._sees(books, sent.episode_id, caller):
             raise ServiceError(404, "unknown_episode", "there is no such episode")
         stored = books.feedback.add(sent)
         if stored.id == sent.id and self._vouches(stored):
-            remember(books, episode, stored.value, self._trust.success_threshold, stored.created_at)
+            episode = books.episodes.get(sent.episode_id)
+            if episode is not None:
+                remember(books, episode, stored.value, self._trust.success_threshold, stored.created_at)
         return stored
+
+    def _sees(self, books: Books, episode_id: str, caller: Caller) -> bool:
+        try:
+            return caller.may_see(books.episodes.owner(episode_id))
+        except NotFound:
+            return False
 
     def _withdraw(self, books: Books, feedback_id: str, caller: Caller) -> Feedback:
         found = books.feedback.get(feedback_id)
