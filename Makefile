@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up bench-trainer test check fix clean
+.PHONY: help install demo up bench-trainer chaos test check fix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ up: $(STAMP) ## Serve on this machine until Ctrl-C (settings: RATCHET_* variable
 bench-trainer: $(STAMP) ## Cost of a training step against the released procedure and TRL: reports/trainer.json
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[trainer,bench]'
 	$(BIN)/python -m trainer.bench $(ARGS)
+
+chaos: $(STAMP) ## Kill gateways under load on SQLite and PostgreSQL and count what is lost: reports/chaos.json (ARGS="--seconds 30")
+	$(BIN)/python -m benchmarks.chaos $(ARGS)
 
 test: $(STAMP) ## Run the tests (ARGS="-k gate")
 	$(BIN)/python -m pytest $(ARGS)

@@ -6,13 +6,20 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, update
 
 from bank.feedback import Feedback
 from bank.ledger.errors import IdempotencyConflict, NotFound, SlotTaken
 from bank.ledger.guard import try_insert
 from bank.ledger.tables.episodes import episodes
 from bank.ledger.tables.feedback import feedback
+
+# Built once: at thousands a second, composing a statement costs more than running it.
+EPISODE = select(episodes.c.id).where(episodes.c.id == bindparam("episode_id"))
+SAME_KEY = select(feedback).where(
+    feedback.c.rater == bindparam("rater"), feedback.c.idempotency_key == bindparam("idempotency_key")
+)
+INSERT = insert(feedback)
 
 
 class Feedbacks:
@@ -26,7 +33,7 @@ class Feedbacks:
 
         Raises `IdempotencyConflict` when that one says something else, `NotFound` without its episode.
         """
-        if self._connection.execute(select(episodes.c.id).where(episodes.c.id == verdict.episode_id)).first() is None:
+        if self._connection.execute(EPISODE, {"episode_id": verdict.episode_id}).first() is None:
             raise NotFound(f"there is no episode {verdict.episode_id}")
         return self._sent_before(verdict) or self._insert(verdict)
 
@@ -49,7 +56,7 @@ class Feedbacks:
         return found
 
     def _insert(self, verdict: Feedback) -> Feedback:
-        if try_insert(self._connection, insert(feedback).values(asdict(verdict))):
+        if try_insert(self._connection, INSERT, asdict(verdict)):
             return verdict
         stored = self._sent_before(verdict)
         if stored is None:
@@ -59,8 +66,9 @@ class Feedbacks:
     def _sent_before(self, verdict: Feedback) -> Feedback | None:
         if verdict.idempotency_key is None:
             return None
-        same_key = (feedback.c.rater == verdict.rater) & (feedback.c.idempotency_key == verdict.idempotency_key)
-        stored = self._first(select(feedback).where(same_key))
+        same_key = {"rater": verdict.rater, "idempotency_key": verdict.idempotency_key}
+        row = self._connection.execute(SAME_KEY, same_key).mappings().first()
+        stored = None if row is None else _feedback(row)
         if stored is not None and _body(stored) != _body(verdict):
             raise IdempotencyConflict(f"key {verdict.idempotency_key!r} was used for another body ({stored.id})")
         return stored

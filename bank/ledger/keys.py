@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, func, insert, select, update
 
 from bank.api_key import ApiKey, KeyRole
 from bank.ledger.errors import NotFound, SlotTaken
@@ -13,6 +13,8 @@ from bank.ledger.guard import try_insert
 from bank.ledger.tables.keys import api_keys
 
 VALID = api_keys.c.revoked_at.is_(None)
+BY_HASH = select(api_keys).where(VALID, api_keys.c.hash == bindparam("hash"))
+"""Built once: every request asks it."""
 
 
 class Keys:
@@ -28,7 +30,7 @@ class Keys:
 
     def by_hash(self, digest: str) -> ApiKey | None:
         """The valid key with this hash; None for an unknown or revoked one."""
-        return self._first(VALID & (api_keys.c.hash == digest))
+        return _key(self._connection.execute(BY_HASH, {"hash": digest}).mappings().first())
 
     def get(self, key_id: str) -> ApiKey | None:
         """One key, revoked or not."""
@@ -48,9 +50,12 @@ class Keys:
         self._connection.execute(update(api_keys).where(VALID, api_keys.c.id == key_id).values(revoked_at=at))
 
     def _first(self, which: ColumnElement[bool]) -> ApiKey | None:
-        row = self._connection.execute(select(api_keys).where(which)).mappings().first()
-        if row is None:
-            return None
-        values = dict(row)
-        del values["number"]
-        return ApiKey(**values)
+        return _key(self._connection.execute(select(api_keys).where(which)).mappings().first())
+
+
+def _key(row: RowMapping | None) -> ApiKey | None:
+    if row is None:
+        return None
+    values = dict(row)
+    del values["number"]
+    return ApiKey(**values)

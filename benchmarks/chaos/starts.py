@@ -1,0 +1,39 @@
+"""Starts: five gateways open one database at the same moment, an empty one and an old one."""
+
+from __future__ import annotations
+
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine, inspect
+
+from bank.ledger.postgres import DRIVER
+from benchmarks.chaos.gateway import Gateway
+from benchmarks.chaos.setting import Setting
+
+GATEWAYS = 5
+
+
+def starts_drill(setting: Setting) -> dict[str, float]:
+    """Gateways that became ready, twice; the second time the tables are there already."""
+    ready = [_all_at_once(setting) for _ in range(2)]
+    engine = create_engine(setting.ledger_url.replace("postgresql:", f"{DRIVER}:"))
+    with engine.connect() as connection:
+        heads = MigrationContext.configure(connection).get_current_heads()
+        tables = inspect(connection).get_table_names()
+    engine.dispose()
+    return {"ready_on_empty": ready[0], "ready_on_old": ready[1], "revisions": len(heads), "tables": len(tables)}
+
+
+def _all_at_once(setting: Setting) -> int:
+    folders = [setting.folder / f"gateway-{number}" for number in range(GATEWAYS)]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+    gateways = [Gateway(folder, setting.ledger_url) for folder in folders]
+    try:
+        for gateway in gateways:
+            gateway.start()
+        for gateway in gateways:
+            gateway.ready()
+        return len(gateways)
+    finally:
+        for gateway in gateways:
+            gateway.kill()
