@@ -64,6 +64,10 @@ class InsertionPoints:
             )
         return len(prefix)
 
+    def before(self, opening: Sequence[Message], tools: Sequence[ToolSpec]) -> int:
+        """The same for a prompt that is rendered now. Raises `NoInsertionPoint` without a user message."""
+        return len(self._prefix(opening, tools))
+
     def _prefix(self, opening: Sequence[Message], tools: Sequence[ToolSpec]) -> tuple[int, ...]:
         text = render_text(self._tokenizer, _marked(opening), tools).split(SENTINEL)[0]
         if text not in self._ids:

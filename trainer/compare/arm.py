@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from agents.engine import Engine
 from agents.environment import Environment
 from agents.suites import open_suite
 from bank.embedding.embedder import Embedder
 from trainer.compare.bank import Bank, fill, opened
 from trainer.compare.behaviour import behaviour
 from trainer.compare.plan import Run
+from trainer.compare.teacher import DIGEST, TEACHER, Teacher
 from trainer.durable import replace_file
 from trainer.errors import LearningError
 from trainer.gate.evaluate import Bench, evaluate
@@ -61,6 +63,8 @@ class Track:
     seconds: float = 0.0
     curve: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, float]] = field(default_factory=list)
+    teacher: dict[str, float] | None = None
+    """Held-out figures of the base with latents at the end; None for methods without."""
     error: str | None = None
 
 
@@ -91,6 +95,7 @@ def result_of(place: Place, run: Run, told: Told) -> dict[str, Any]:
         "bank": {"rollouts": bank.rollouts, "experiences": len(bank.snapshot)},
         "seconds": track.seconds,
         "error": track.error,
+        "teacher": track.teacher,
         "curve": track.curve,
         "steps": track.steps,
     }
@@ -124,6 +129,8 @@ class _Walk:
                 self._library.prepare(t for s in range(config.steps) for t in draw_tasks(self._environment, config, s))
                 while track.step < config.steps:
                     self._step(pupil, track)
+                if pupil.composing is not None:
+                    track.teacher = self._teacher(pupil, pupil.composing)
             except LearningError as error:
                 track.error = f"{type(error).__name__}: {error}"
                 self._told(f"{self._run.key}: stopped, {track.error}")
@@ -175,20 +182,30 @@ class _Walk:
         config = pupil.config
         version = Version(f"{self._run.key}-look", student_digest(pupil.backbone.model))
         pupil.adopt(version)
-        bench = Bench(pupil.engine, self._environment, config.gate, config.limits, SUCCESS, config.parallel)
-        seen = pupil.wait(evaluate(bench, version))
+        point = {"rollouts": track.rollouts, **self._seen(pupil, pupil.engine, version)}
         pupil.engine.retire(version.name)
-        rewards = np.nan_to_num(seen.rewards)
-        point = {
-            "rollouts": track.rollouts,
-            "reward": float(rewards.mean()),
-            "success": float((rewards >= SUCCESS).mean()),
-        }
-        track.curve.append(point | behaviour(seen.episodes))
+        track.curve.append(point)
         self._told(
             f"{self._run.key}: {track.step}/{config.steps} steps, {track.rollouts} rollouts, "
             f"held-out reward {point['reward']:.3f}, success {point['success']:.3f}"
         )
+
+    def _teacher(self, pupil: Pupil, lopd: Lopd) -> dict[str, float]:
+        engine = Teacher(pupil.backbone, lopd, self._library)
+        found = self._seen(pupil, engine, Version(TEACHER, DIGEST))
+        self._told(
+            f"{self._run.key}: teacher with latents, reward {found['reward']:.3f}, success {found['success']:.3f}"
+        )
+        return found
+
+    def _seen(self, pupil: Pupil, engine: Engine, version: Version) -> dict[str, float]:
+        """Held-out figures of one policy."""
+        config = pupil.config
+        bench = Bench(engine, self._environment, config.gate, config.limits, SUCCESS, config.parallel)
+        seen = pupil.wait(evaluate(bench, version))
+        rewards = np.nan_to_num(seen.rewards)
+        figures = {"reward": float(rewards.mean()), "success": float((rewards >= SUCCESS).mean())}
+        return figures | behaviour(seen.episodes)
 
     def _save(self, pupil: Pupil, track: Track) -> None:
         state = {

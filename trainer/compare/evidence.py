@@ -67,11 +67,21 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         "rollouts": float(np.mean([point["rollouts"] for point in last])) if last else 0.0,
         "seconds": float(np.mean([result["seconds"] for result in results])),
         "final": figures,
+        "teacher": teacher(results),
         "reward": curve_of(results, "reward"),
         "success": curve_of(results, "success"),
         "learning": learning(results),
         "errors": [result["error"] for result in results if result["error"]],
     }
+
+
+def teacher(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """Held-out figures of the teacher with latents after the last step; empty for methods without."""
+    seen = [result["teacher"] for result in results if result.get("teacher")]
+    if not seen:
+        return {}
+    spreads = {name: interval([each[name] for each in seen]) for name in ("reward", "success")}
+    return {name: {"mean": mean, "low": low, "high": high} for name, (mean, low, high) in spreads.items()}
 
 
 def learning(results: Sequence[Result]) -> dict[str, list[float]]:

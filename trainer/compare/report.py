@@ -78,6 +78,12 @@ def table(content: Mapping[str, Any]) -> str:
             *(_reach(label, found) for label, found in target["arms"].items()),
             "",
         ]
+    lines += [
+        f"{arm['label']}: the teacher with latents itself gets reward {_spread(arm['teacher']['reward'])}, "
+        f"success {_spread(arm['teacher']['success'])}."
+        for arm in content["arms"]
+        if arm["teacher"]
+    ]
     notes = [f"\\* {arm['label']}: {arm['note']}." for arm in content["arms"] if arm["note"]]
     errors = [f"{arm['label']}: {error}" for arm in content["arms"] for error in arm["errors"]]
     return "\n".join([*lines, *notes, *errors]).rstrip() + "\n"

@@ -83,3 +83,14 @@ def test_behaviour_counts_calls_and_repeats(samples):
     )
     found = behaviour([replace(episode, turns=turns, reward=0.75)])
     assert found == {"steps": 3, "calls_per_step": 1, "repeats": pytest.approx(2 / 3), "reward_per_call": 0.25}
+
+
+def test_a_run_of_lopd_ends_with_its_teacher_on_the_same_tasks(folder):
+    place = Place(folder, model_folder("tiny"), HashingEmbedder())
+    size = replace(SIZES["smoke"], steps=1, bank_rollouts=400)
+    found = result_of(
+        place, run_of(Arm("lopd", "lopd"), "order_desk", 0, size, "final", TINY_ROUND, 1.0), lambda _: None
+    )
+    assert found["error"] is None
+    assert found["teacher"].keys() == found["curve"][-1].keys() - {"rollouts"}
+    assert {"margin", "beta", "kl"} <= found["steps"][0].keys()
