@@ -18,6 +18,7 @@ from trainer.batch import Batch, rows_within_reach
 from trainer.injection import Frame, check_span, inject
 from trainer.packing import after_prefix, pack
 from trainer.roles import STUDENT, Roles
+from trainer.rowwise import Rowwise
 from trainer.trunk import Trunk
 
 
@@ -69,12 +70,19 @@ class Passes:
         logits: Tensor = self._roles.head(hidden_SD)
         return logits.float()
 
-    def compared(self, function: Callable[..., Tensor], *hidden: Tensor) -> Tensor:
-        """`function` of the whole vocabulary's log-probabilities [S, W] of each view, to [S] or [S, X].
+    def compared(self, function: Callable[..., Tensor], *hidden: Tensor, others: tuple[Tensor, ...] = ()) -> Tensor:
+        """`function` of the whole vocabulary's log-probabilities [S, W] of each view, and of `others`, to [S] or [S, X].
 
-        Only its value and the hidden states survive a chunk.
+        Gradients are those of the first value of each position. Only values and hidden states survive a chunk.
         """
-        return self._chunked(lambda *parts: function(*(self._logits(part).log_softmax(1) for part in parts)), *hidden)
+
+        def rows(*parts: Tensor) -> Tensor:
+            views = [self._logits(part).log_softmax(1) for part in parts[: len(hidden)]]
+            found = function(*views, *parts[len(hidden) :])
+            return found[:, None] if found.ndim == 1 else found
+
+        found_SX: Tensor = Rowwise.apply(rows, self._chunk, len(hidden), *hidden, *others)  # type: ignore[no-untyped-call]
+        return found_SX[:, 0] if found_SX.shape[1] == 1 else found_SX
 
     def _chunked(self, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
         # logits of one chunk at a time, computed again in the backward pass: never supervised tokens x vocabulary at once

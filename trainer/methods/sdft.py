@@ -42,9 +42,8 @@ class Sdft(TextMethod[SdftConfig]):
     def _losses(self, pair: Pair) -> Losses:
         student_SD, teacher_SD = self.views(pair, TEACHER)
         batch = pair.student
-        kl_S = self.passes.compared(divergence.forward_kl, student_SD, teacher_SD)
-        with torch.no_grad():
-            logp_S = self.sampled(student_SD, batch)
+        both_S2 = self.passes.compared(kl_and_sampled, student_SD, teacher_SD, others=(batch.action_S,))
+        kl_S, logp_S = both_S2[:, 0], both_S2[:, 1].detach()
         weight_S = batch.weight_S * row_mean(
             divergence.capped_ratio(logp_S, batch.recorded_S, self.config.ratio_cap), batch.row_S
         )
@@ -53,6 +52,12 @@ class Sdft(TextMethod[SdftConfig]):
             "kl": batch.weight_S @ kl_S,
             "student_logprob": batch.weight_S @ logp_S,
         }
+
+
+def kl_and_sampled(logp_student_SW: Tensor, logp_teacher_SW: Tensor, action_S: Tensor) -> Tensor:
+    """Forward KL and the student's log-probability of the sampled token, [S, 2]."""
+    logp_S = logp_student_SW.gather(1, action_S[:, None])[:, 0]
+    return torch.stack([divergence.forward_kl(logp_student_SW, logp_teacher_SW), logp_S], dim=1)
 
 
 def row_mean(value_S: Tensor, row_S: Tensor) -> Tensor:

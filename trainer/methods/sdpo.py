@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from agents.transformers_engine.backbone import Backbone
+from trainer import objective
 from trainer.batch import Pair
 from trainer.method_config import SdpoConfig
 from trainer.methods import context, divergence
@@ -50,19 +51,25 @@ class Sdpo(TextMethod[SdpoConfig]):
     def _losses(self, pair: Pair) -> Losses:
         config, batch = self.config, pair.student
         student_SD, teacher_SD = self.views(pair, TEACHER)
-        logp_SM, action_S, index_SM = on_students_support(self.passes, student_SD, batch.action_S, config.support)
-        with torch.no_grad():
-            teacher_SM = self.passes.scores(teacher_SD, index_SM)
-        least = config.tail_least if config.tail else None
-        kl_S = divergence.jsd(
-            divergence.supported(logp_SM, least), divergence.supported(teacher_SM, least), config.alpha
-        )
+        both_S2 = self.passes.compared(self._compared, student_SD, teacher_SD, others=(batch.action_S,))
+        kl_S, action_S = both_S2[:, 0], both_S2[:, 1].detach()
         ratio_S = divergence.capped_ratio(action_S, batch.recorded_S, config.ratio_cap)
         return {
             "loss": (batch.weight_S * ratio_S * kl_S).sum(),
             "kl": batch.weight_S @ kl_S,
             "student_logprob": batch.weight_S @ action_S,
         }
+
+    def _compared(self, logp_student_SW: Tensor, logp_teacher_SW: Tensor, action_S: Tensor) -> Tensor:
+        """Divergence on the student's support and its log-probability of the sampled token, [S, 2]."""
+        config = self.config
+        index_SM = objective.support(logp_student_SW, config.support)
+        least = config.tail_least if config.tail else None
+        one, other = (
+            divergence.supported(each.gather(1, index_SM), least) for each in (logp_student_SW, logp_teacher_SW)
+        )
+        logp_S = logp_student_SW.gather(1, action_S[:, None])[:, 0]
+        return torch.stack([divergence.jsd(one, other, config.alpha), logp_S], dim=1)
 
 
 def on_students_support(
