@@ -127,7 +127,7 @@ class _Walk:
         sampling = replace(sampling, seed=seed, max_tokens=min(sampling.max_tokens, self._tokens))
         request = GenerateRequest(self._run.version, tuple(self._messages), self._session.tools, sampling)
         generation = await self._engine.generate(request)
-        _trust(generation, request)
+        trust(generation, request)
         self._tokens -= len(generation.sampled_ids)
         calls = generation.reply.tool_calls
         named = tuple(replace(call, id=f"call_{turn}_{index}") for index, call in enumerate(calls))
@@ -183,8 +183,8 @@ def _observation(call: ToolCall, answer: asyncio.Task[str]) -> Message:
     return Message(Role.TOOL, INTERRUPTED if failed else answer.result(), tool_call_id=call.id)
 
 
-def _trust(generation: Generation, request: GenerateRequest) -> None:
-    """What an engine must get right for its reply to be recorded under this version's name."""
+def trust(generation: Generation, request: GenerateRequest) -> None:
+    """What an engine must get right for its reply to be recorded under this version's name. Raises `EngineFault`."""
     if generation.version != request.version:
         raise EngineFault(f"asked {request.version}, answered by {generation.version}")
     if len(generation.sampled_ids) != len(generation.logprobs):

@@ -19,6 +19,8 @@ class StopReason(StrEnum):
     TIME_LIMIT = "time_limit"
     REPEATED = "repeated"
     """The same calls kept giving the same results (repeat and cycle guard)."""
+    WAITING = "waiting"
+    """The caller has the next word: it holds tool calls that it has not answered yet."""
     CANCELLED = "cancelled"
     FAULT = "fault"
     """A boundary (engine, environment, verifier) failed; `Episode.fault` names it."""

@@ -22,6 +22,8 @@ from service.auth import Authenticate
 from service.bank.endpoints import router as bank
 from service.body import BodyLimit
 from service.books import BooksAsync
+from service.chat.endpoints import router as chat
+from service.chat.service import ChatDesk
 from service.checkpoints.endpoints import router as checkpoints
 from service.deployment.endpoints import router as deployment
 from service.feedback.endpoints import router as feedback
@@ -32,12 +34,13 @@ from service.health.endpoints import router as health
 from service.jobs import CeleryJobs, Jobs
 from service.keys.endpoints import router as keys
 from service.keys.service import KeyRing
+from service.models.endpoints import router as models
 from service.reconciler import Reconciler
 from service.replica import Replica
 from service.residency import Residency
 from service.rounds.endpoints import router as rounds
 from service.rounds.service import RoundOffice
-from service.runs.endpoints import router as runs
+from service.runs.endpoints import router as run_routes
 from service.runs.service import Rules, Runs
 from service.settings import EngineChoice, Settings
 from service.state import State
@@ -45,7 +48,7 @@ from service.swap import Swap
 from service.telemetry import Telemetry
 from service.worlds import Worlds
 
-ROUTERS = (runs, feedback, rounds, checkpoints, deployment, bank, audit, keys, health)
+ROUTERS = (run_routes, chat, models, feedback, rounds, checkpoints, deployment, bank, audit, keys, health)
 MAX_BATCH = 64
 
 
@@ -101,12 +104,14 @@ async def _start(settings: Settings, given: Given, telemetry: Telemetry, stack: 
     await keyring.first_operator(settings.data if settings.embedded else None)
     rules = Rules(settings.max_runs, settings.success_threshold)
     trust = Trust(settings.trusted_role, settings.success_threshold)
+    runs = Runs(books, fleet, Worlds(suite, settings.suite), telemetry, rules)
     state = State(
         settings=settings,
         books=books,
         fleet=fleet,
         swap=swap,
-        runs=Runs(books, fleet, Worlds(suite, settings.suite), telemetry, rules),
+        runs=runs,
+        chats=ChatDesk(books, fleet, runs, telemetry),
         feedback=FeedbackDesk(books, telemetry, trust),
         rounds=RoundOffice(books, jobs),
         keys=keyring,

@@ -9,6 +9,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from service.books import BooksAsync
+from service.chat.service import ChatDesk
 from service.feedback.service import FeedbackDesk
 from service.fleet import Fleet
 from service.keys.service import KeyRing
@@ -28,6 +29,7 @@ class State:
     fleet: Fleet
     swap: Swap
     runs: Runs
+    chats: ChatDesk
     feedback: FeedbackDesk
     rounds: RoundOffice
     keys: KeyRing

@@ -17,6 +17,12 @@ KEPT = 8
 """Suites in memory; a caller may name any, so the number is bounded."""
 
 
+def live_task(text: str) -> Task:
+    """A user's own words as a task."""
+    name = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Task(f"{LIVE}/{name}", LIVE, Split.LIVE, text)
+
+
 class Worlds:
     """Opens suites by their spec and keeps the last few."""
 
@@ -37,8 +43,7 @@ class Worlds:
     async def live(self, environment: str | None, text: str) -> tuple[Task, Session]:
         """A user's own words. The same words are the same task, so that they never retrieve themselves."""
         suite = await self._suite(environment)
-        name = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return Task(f"{LIVE}/{name}", LIVE, Split.LIVE, text), suite.live(text)
+        return live_task(text), suite.live(text)
 
     async def _suite(self, spec: str | None) -> Environment:
         if spec is None or spec == self._default_spec:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, tuple_
+from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, tuple_, update
 
 from bank.episode import Episode, Turn
 from bank.ledger.errors import InvalidRecord, NotFound, SlotTaken
@@ -33,6 +33,26 @@ class Episodes:
         rows = [_turn_values(episode.id, position, turn) for position, turn in enumerate(episode.turns)]
         if rows:
             self._connection.execute(insert(turns), rows)
+
+    def extend(self, episode: Episode, known: int) -> None:
+        """Store how a conversation went on: its turns from number `known` on, what answered the turn before, its end.
+
+        Raises `SlotTaken` when somebody else has extended it since, `InvalidRecord`, `NotFound`.
+        """
+        for turn in episode.turns:
+            _check_aligned(episode.id, turn)
+        length = select(func.count()).select_from(turns).where(turns.c.episode_id == episode.id)
+        # the update comes first: from here on nobody else writes this episode
+        ended = update(episodes).where(episodes.c.id == episode.id).values(stop_reason=episode.stop_reason)
+        if self._connection.execute(ended).rowcount == 0:
+            raise NotFound(f"there is no episode {episode.id}")
+        if self._connection.execute(length).scalar_one() != known:
+            raise SlotTaken(f"{episode.id} went on in another request")
+        last = (turns.c.episode_id == episode.id) & (turns.c.position == known - 1)
+        answers = _wire(episode.turns[known - 1].observations)
+        self._connection.execute(update(turns).where(last).values(observations=answers))
+        rows = [_turn_values(episode.id, known + extra, turn) for extra, turn in enumerate(episode.turns[known:])]
+        self._connection.execute(insert(turns), rows)
 
     def get(self, episode_id: str) -> Episode | None:
         """One episode."""

@@ -13,6 +13,7 @@ from sqlalchemy.exc import OperationalError
 from bank.ledger import postgres, sqlite
 from bank.ledger.audit import Audit
 from bank.ledger.checkpoints import Checkpoints
+from bank.ledger.conversations import Conversations
 from bank.ledger.deployments import Deployments
 from bank.ledger.episodes import Episodes
 from bank.ledger.errors import LedgerUnusable
@@ -32,6 +33,7 @@ class Books:
     """All repositories, bound to one transaction."""
 
     episodes: Episodes
+    conversations: Conversations
     feedback: Feedbacks
     experiences: Experiences
     rounds: Rounds
@@ -45,6 +47,7 @@ class Books:
         """The repositories of the transaction that is open on `connection`."""
         return cls(
             episodes=Episodes(connection),
+            conversations=Conversations(connection),
             feedback=Feedbacks(connection),
             experiences=Experiences(connection),
             rounds=Rounds(connection),

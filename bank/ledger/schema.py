@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from bank.ledger.tables import audit, checkpoints, deployments, episodes, experiences, feedback, keys, rounds
+from bank.ledger.tables import (
+    audit,
+    checkpoints,
+    conversations,
+    deployments,
+    episodes,
+    experiences,
+    feedback,
+    keys,
+    rounds,
+)
 from bank.ledger.tables.metadata import METADATA
 
-GROUPS = (episodes, feedback, experiences, rounds, checkpoints, deployments, audit, keys)
+GROUPS = (episodes, conversations, feedback, experiences, rounds, checkpoints, deployments, audit, keys)
 """Importing these modules is what fills `METADATA`."""
 
 __all__ = ["GROUPS", "METADATA"]

@@ -15,13 +15,12 @@ from service.body import StrictRoute
 from service.errors import ERRORS, RETRY_AFTER, ServiceError
 from service.runs.schemas import RunList, RunRecord, RunReply, RunRequest
 from service.runs.service import Order
-from service.runs.stream import CallerGone, RunStream, unless_gone
+from service.runs.stream import CLIENT_CLOSED, CallerGone, RunStream, unless_gone
 from service.state import Room
 from service.wire import Limit
 
 router = APIRouter(prefix="/v1/agent/runs", tags=["runs"], route_class=StrictRoute, responses=ERRORS)
 
-CLIENT_CLOSED = 499
 PAGES = 20
 """Pages of everybody's runs that are looked through for one user's."""
 

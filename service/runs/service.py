@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 
 from agents.engine import Sampling
 from agents.environment import Session, Task
@@ -44,6 +45,18 @@ class Rules:
     success_threshold: float
 
 
+class Guest(Protocol):
+    """Work in progress that a stopping service waits for, and then ends."""
+
+    def cancel(self) -> None:
+        """End it now."""
+        ...
+
+    async def end(self) -> object:
+        """Return when it is over."""
+        ...
+
+
 class Runs:
     """Every run that this process is playing."""
 
@@ -55,6 +68,7 @@ class Runs:
         self._rules = rules
         self._seats = 0
         self._live: dict[str, LiveRun] = {}
+        self._guests: set[Guest] = set()
         self._draining = False
 
     @property
@@ -69,6 +83,16 @@ class Runs:
             task, session = await self._session(order)
             return self._begin(order, task, session, held.pop_all())
 
+    @contextmanager
+    def host(self, guest: Guest) -> Iterator[None]:
+        """Give work that is no run a seat, and an end when the service stops. Raises `ServiceError` 503."""
+        with self._seat():
+            self._guests.add(guest)
+            try:
+                yield
+            finally:
+                self._guests.discard(guest)
+
     def playing(self, episode_id: str) -> LiveRun | None:
         """The run while it has no record yet."""
         return self._live.get(episode_id)
@@ -76,10 +100,10 @@ class Runs:
     async def drain(self, seconds: float) -> None:
         """Admit nothing more; wait for the runs in progress, then end the rest as cancelled, on record."""
         self._draining = True
-        ends = [asyncio.ensure_future(live.end()) for live in self._live.values()]
+        ends = [asyncio.ensure_future(live.end()) for live in (*self._live.values(), *self._guests)]
         if ends:
             await asyncio.wait(ends, timeout=seconds)
-        for live in tuple(self._live.values()):
+        for live in (*self._live.values(), *self._guests):
             live.cancel()
         await asyncio.gather(*ends, return_exceptions=True)
 

@@ -22,6 +22,7 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+CLIENT_CLOSED = 499
 QUIET_SECONDS = 15.0
 """After so much silence a comment is sent, or proxies take the stream for dead."""
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
