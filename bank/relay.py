@@ -24,29 +24,24 @@ def relay(ledger: Ledger, index: ExperienceIndex, embedder: Embedder, limit: int
     return _add(ledger, index, embedder, limit) + _remove(ledger, index, limit)
 
 
-def rebuild(ledger: Ledger, index: ExperienceIndex, embedder: Embedder) -> int:
+def rebuild(ledger: Ledger, index: ExperienceIndex, embedder: Embedder, *, everything: bool = False) -> int:
     """Make the index hold exactly what the ledger says; returns how many entries had to be repaired.
 
-    For the start of the process that owns the index: after a lost folder, a restored backup or a change of embedder,
-    which begins a new collection. Costs one listing of ids when there is nothing to repair.
+    For the start of a process that relays: after a lost folder, a restored backup, a server that was killed and
+    brought deleted points back, or a change of embedder, which begins a new collection. Costs one listing of ids when
+    there is nothing to repair. With `everything`, all is embedded anew. Other relays may be at work meanwhile.
     """
     held = index.ids()
-    with ledger.read() as books:
-        indexed = frozenset(experience.id for experience in books.experiences.indexed())
-    lost = sorted(indexed - held)
     with ledger.write() as books:
-        books.experiences.mark_pending(lost)
+        indexed = books.experiences.indexed_ids()
+        books.experiences.mark_pending(sorted(indexed if everything else indexed - held))
     repaired = 0
     while handled := relay(ledger, index, embedder):
         repaired += handled
-    foreign = sorted(held - indexed - _live(ledger))
+    with ledger.read() as books:
+        foreign = sorted(held - books.experiences.live_ids())
     index.remove(foreign)
     return repaired + len(foreign)
-
-
-def _live(ledger: Ledger) -> frozenset[str]:
-    with ledger.read() as books:
-        return frozenset(experience.id for experience in books.experiences.indexed())
 
 
 def _add(ledger: Ledger, index: ExperienceIndex, embedder: Embedder, limit: int) -> int:

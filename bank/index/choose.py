@@ -6,14 +6,16 @@ from pathlib import Path
 
 from bank.embedding.embedder import Embedder
 from bank.index.index import ExperienceIndex
-from bank.index.qdrant import QdrantIndex
+from bank.index.qdrant import TIMEOUT_SECONDS, QdrantIndex
 
 
-def open_index(where: str | Path, api_key: str | None, embedder: Embedder) -> ExperienceIndex:
-    """The index at `where`: a server for an http(s) URL (which takes the key), a local folder otherwise.
+def open_index(
+    where: str | Path, api_key: str | None, embedder: Embedder, timeout: int = TIMEOUT_SECONDS
+) -> ExperienceIndex:
+    """The index at `where`: a server for an http(s) URL (which takes key and timeout in seconds), a local folder otherwise.
 
-    Raises `bank.index.qdrant.IndexUnusable`.
+    Raises `bank.index.unusable.IndexUnusable`.
     """
     if isinstance(where, str) and where.startswith(("http://", "https://")):
-        return QdrantIndex.open_server(where, embedder, api_key)
+        return QdrantIndex.open_server(where, embedder, api_key, timeout)
     return QdrantIndex.open_local(Path(where), embedder)

@@ -9,29 +9,33 @@ from __future__ import annotations
 
 import re
 import uuid
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from qdrant_client import QdrantClient, models
+from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from bank.embedding.embedder import Embedder, Vectors
 from bank.embedding.unit import checked
 from bank.experience import Experience
+from bank.index.self_test import self_test
+from bank.index.unusable import IndexUnusable
+
+T = TypeVar("T")
 
 NAMESPACE = uuid.UUID("6b9f3a52-0c1e-5d0f-9b8e-6f2f3f0e7a11")
 """Qdrant takes numbers and UUIDs as ids: a point's is the UUID5 of the experience id under this namespace."""
 PAGE = 128
-SERVER_TIMEOUT_SECONDS = 30
+"""Points in one request: below the limits of servers in strict mode."""
+TIMEOUT_SECONDS = 30
 EXPERIENCE_ID = "experience_id"
 FILTERED = (EXPERIENCE_ID, "episode_id", "task_id", "suite")
 """Payload fields by which points are looked for or erased; each has an index where Qdrant can use one."""
-
-
-class IndexUnusable(RuntimeError):
-    """The index can't be opened: its folder is in use, or it holds vectors of another kind."""
 
 
 class QdrantIndex:
@@ -56,10 +60,27 @@ class QdrantIndex:
         return cls._opened(client, embedder, payload_indexes=False)
 
     @classmethod
-    def open_server(cls, url: str, embedder: Embedder, api_key: str | None = None) -> QdrantIndex:
-        """The index on a Qdrant server, for any number of processes. Raises `IndexUnusable`."""
-        client = QdrantClient(url=url, api_key=api_key, timeout=SERVER_TIMEOUT_SECONDS)
-        return cls._opened(client, embedder, payload_indexes=True)
+    def open_server(
+        cls, url: str, embedder: Embedder, api_key: str | None = None, timeout: int = TIMEOUT_SECONDS
+    ) -> QdrantIndex:
+        """The index on a Qdrant server, for any number of processes; `timeout` in seconds of every request.
+
+        Raises `IndexUnusable`, also for a server of another version that does not pass the self-test.
+        """
+        with warnings.catch_warnings():
+            # a key over plain http is the usual case inside a private network
+            warnings.filterwarnings("ignore", "Api key is used with an insecure connection", UserWarning)
+            # the client's own check warns from a thread, after the start; the self-test refuses, before it
+            client = QdrantClient(url=url, api_key=api_key, timeout=timeout, check_compatibility=False)
+        try:
+            self_test(client)
+            return cls._opened(client, embedder, payload_indexes=True)
+        except ApiException as error:
+            client.close()
+            raise IndexUnusable(f"the Qdrant server at {url} can't hold the index: {error}") from error
+        except IndexUnusable:
+            client.close()
+            raise
 
     @classmethod
     def _opened(cls, client: QdrantClient, embedder: Embedder, *, payload_indexes: bool) -> QdrantIndex:
@@ -80,28 +101,23 @@ class QdrantIndex:
             models.PointStruct(id=_point_id(experience.id), vector=row.tolist(), payload=_payload(experience))
             for experience, row in zip(experiences, rows, strict=True)
         ]
-        if points:
+        for page in _pages(points):
             with self._lock:
-                self._client.upsert(self._collection, points, wait=True)
+                self._client.upsert(self._collection, page, wait=True)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Forget these points by explicit id."""
-        for page in _pages(ids):
-            selector = models.PointIdsList(points=[_point_id(one) for one in page])
-            with self._lock:
-                self._client.delete(self._collection, selector, wait=True)
+        self._drop([_point_id(one) for one in ids])
 
     def fetch(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Vectors by experience id."""
         found: dict[str, NDArray[np.float32]] = {}
         for page in _pages(ids):
-            points = [_point_id(one) for one in page]
+            names = {_point_id(one): one for one in page}
             with self._lock:
-                records = self._client.retrieve(
-                    self._collection, points, with_payload=[EXPERIENCE_ID], with_vectors=True
-                )
+                records = self._client.retrieve(self._collection, list(names), with_payload=False, with_vectors=True)
             for record in records:
-                found[_experience_id(record)] = np.asarray(record.vector, dtype=np.float32)
+                found[names[str(record.id)]] = np.asarray(record.vector, dtype=np.float32)
         return found
 
     def count(self) -> int:
@@ -110,12 +126,23 @@ class QdrantIndex:
             return self._client.count(self._collection, exact=True).count
 
     def ids(self) -> frozenset[str]:
-        """All experience ids."""
-        return frozenset(_experience_id(record) for record in self._scroll())
+        """All experience ids.
+
+        Points without a payload, which a server that was killed may leave behind, are dropped: nobody can say what they
+        are, and what the ledger then misses is indexed again.
+        """
+        names = {str(record.id): (record.payload or {}).get(EXPERIENCE_ID) for record in self._scroll()}
+        self._drop([point for point, name in names.items() if name is None])
+        return frozenset(str(name) for name in names.values() if name is not None)
 
     def close(self) -> None:
         """Release the folder or the connection."""
         self._client.close()
+
+    def _drop(self, points: Sequence[str]) -> None:
+        for page in _pages(points):
+            with self._lock:
+                self._client.delete(self._collection, models.PointIdsList(points=list(page)), wait=True)
 
     def _scroll(self) -> Iterator[models.Record]:
         offset: models.ExtendedPointId | None = None
@@ -130,12 +157,18 @@ class QdrantIndex:
 
     def _ensure_collection(self) -> None:
         if not self._client.collection_exists(self._collection):
-            self._client.create_collection(
-                self._collection, models.VectorParams(size=self._dimension, distance=models.Distance.DOT)
-            )
+            self._create_collection()
         stored = self._client.get_collection(self._collection).config.params.vectors
         if not isinstance(stored, models.VectorParams) or stored.size != self._dimension:
             raise IndexUnusable(f"collection {self._collection} does not hold vectors of dimension {self._dimension}")
+
+    def _create_collection(self) -> None:
+        vectors = models.VectorParams(size=self._dimension, distance=models.Distance.DOT)
+        try:
+            self._client.create_collection(self._collection, vectors)
+        except UnexpectedResponse:
+            if not self._client.collection_exists(self._collection):  # another worker was not the reason
+                raise
 
     def _ensure_payload_indexes(self) -> None:
         for field in FILTERED:
@@ -151,10 +184,6 @@ def _point_id(experience_id: str) -> str:
     return str(uuid.uuid5(NAMESPACE, experience_id))
 
 
-def _experience_id(record: models.Record) -> str:
-    return str((record.payload or {})[EXPERIENCE_ID])
-
-
 def _payload(experience: Experience) -> dict[str, str]:
     return {
         EXPERIENCE_ID: experience.id,
@@ -164,6 +193,6 @@ def _payload(experience: Experience) -> dict[str, str]:
     }
 
 
-def _pages(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), PAGE):
-        yield ids[start : start + PAGE]
+def _pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), PAGE):
+        yield items[start : start + PAGE]

@@ -57,6 +57,14 @@ class Experiences:
         """All that the index holds by the ledger's account, oldest first."""
         return self._select(INDEXED, None)
 
+    def indexed_ids(self) -> frozenset[str]:
+        """Ids of all that the index holds by the ledger's account."""
+        return self._ids(INDEXED)
+
+    def live_ids(self) -> frozenset[str]:
+        """Ids of all that are not withdrawn, indexed or not."""
+        return self._ids(LIVE)
+
     def mark_indexed(self, ids: Sequence[str], at: datetime) -> None:
         """The index holds these now; one that was withdrawn in between becomes unapplied again."""
         self._mark(ids, experiences.c.id.is_not(None), indexed_at=at, removed_at=None)
@@ -104,6 +112,9 @@ class Experiences:
     def mark_removed(self, ids: Sequence[str], at: datetime) -> None:
         """The index does not hold these any more."""
         self._mark(ids, UNAPPLIED, removed_at=at)
+
+    def _ids(self, which: ColumnElement[bool]) -> frozenset[str]:
+        return frozenset(self._connection.execute(select(experiences.c.id).where(which)).scalars())
 
     def _select(self, which: ColumnElement[bool], limit: int | None) -> tuple[Experience, ...]:
         query = select(*COLUMNS).where(which).order_by(experiences.c.number).limit(limit)

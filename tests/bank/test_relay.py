@@ -165,3 +165,25 @@ def test_what_the_ledger_does_not_know_leaves_the_index(ledger: Ledger, index: M
     rebuild(ledger, index, embedder)
     assert index.ids() == {"exp_1", "exp_2"}
     assert state(ledger) == (0, 2, 0)
+
+
+def test_a_point_that_came_back_after_its_removal_is_removed_again(
+    ledger: Ledger, index: MemoryIndex, embedder: HashingEmbedder
+):
+    fill(ledger, 2)
+    with ledger.write() as books:
+        books.experiences.withdraw("ep_1", later(1))
+    relay(ledger, index, embedder)
+    index.upsert([experience(1)], embedder.embed_documents(["replayed by a server that was killed"]))
+    assert rebuild(ledger, index, embedder) == 1
+    assert index.ids() == {"exp_2"}
+
+
+def test_everything_can_be_embedded_anew(ledger: Ledger, index: MemoryIndex, embedder: HashingEmbedder):
+    stored = fill(ledger, 3)
+    relay(ledger, index, embedder)
+    index.upsert(stored[:1], np.eye(64, dtype=np.float32)[:1])
+    assert rebuild(ledger, index, embedder) == 0
+    assert rebuild(ledger, index, embedder, everything=True) == 3
+    expected = embedder.embed_documents([stored[0].document])[0]
+    np.testing.assert_array_equal(index.fetch(["exp_1"])["exp_1"], expected)
