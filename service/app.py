@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from anyio import to_thread
 from fastapi import FastAPI
@@ -123,7 +124,8 @@ async def _start(settings: Settings, given: Given, telemetry: Telemetry, stack: 
 
 
 async def _open_books(settings: Settings, given: Ledger | None, stack: AsyncExitStack) -> BooksAsync:
-    ledger = await to_thread.run_sync(Ledger.open, settings.ledger) if given is None else given
+    opening = partial(Ledger.open, settings.ledger, pool_size=settings.ledger_pool)
+    ledger = await to_thread.run_sync(opening) if given is None else given
     if given is None:
         stack.callback(ledger.close)
     return BooksAsync(ledger)

@@ -37,6 +37,8 @@ class Settings(BaseSettings):
     """Everything this installation writes."""
     ledger_url: str = ""
     """SQLAlchemy URL; empty is SQLite in the data folder."""
+    ledger_pool: int = Field(default=8, ge=2)
+    """Most connections to a PostgreSQL ledger; one is for the writer."""
     broker_url: str = ""
     """Celery broker; empty is a folder queue in the data folder."""
     engine: EngineChoice = EngineChoice.LOCAL

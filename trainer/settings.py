@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """Everything this installation writes."""
     ledger_url: str = ""
     """SQLAlchemy URL; empty is SQLite in the data folder."""
+    ledger_pool: int = Field(default=8, ge=1)
+    """Most connections to a PostgreSQL ledger; every process has its own."""
     broker_url: str = ""
     """Celery broker; empty is a folder queue in the data folder."""
     model: str = "tiny"
@@ -44,6 +46,8 @@ class Settings(BaseSettings):
     qdrant_url: str = ""
     """Empty is a local index in the data folder, owned by the one worker process."""
     qdrant_api_key: str | None = None
+    qdrant_timeout: int = Field(default=30, ge=1)
+    """Seconds that one request to a Qdrant server may take."""
     schedule: str = ""
     """Five-field cron expression (UTC) of the nightly round; empty is off."""
     promote: Promote = Promote.AUTO

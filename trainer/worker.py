@@ -69,8 +69,9 @@ def serve(settings: Settings, app: Celery) -> int:
 
         shop = open_workshop(settings, stack, stopping)
         jobs = WorkshopJobs(shop)
+        # also on a server: one that was killed may have lost points, or brought deleted ones back
+        rebuild(shop.ledger, shop.index, shop.embedder)
         if settings.embedded:
-            rebuild(shop.ledger, shop.index, shop.embedder)
             jobs.take_over()
         register(app, jobs)
         on_ready = _starter(app, embedded=settings.embedded)
@@ -96,24 +97,17 @@ def open_workshop(settings: Settings, stack: ExitStack, stopping: Callable[[], b
 
     from agents.model_folder import model_folder  # noqa: PLC0415
     from agents.suites import open_suite  # noqa: PLC0415
-    from bank.embedding.choose import open_embedder  # noqa: PLC0415
-    from bank.index.choose import open_index  # noqa: PLC0415
-    from bank.ledger.ledger import Ledger  # noqa: PLC0415
     from trainer.progress import Reporter  # noqa: PLC0415
+    from trainer.rebuild import open_bank  # noqa: PLC0415
     from trainer.workshop import Workshop  # noqa: PLC0415
 
     disable_progress_bar()
-    settings.data.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger.open(settings.ledger)
-    stack.callback(ledger.close)
-    embedder = open_embedder(settings.embedder, settings.embedder_api_key)
-    index = open_index(settings.qdrant_url or settings.data / "index", settings.qdrant_api_key, embedder)
-    stack.callback(index.close)
+    bank = open_bank(settings, stack)
     return Workshop(
         settings=settings,
-        ledger=ledger,
-        index=index,
-        embedder=embedder,
+        ledger=bank.ledger,
+        index=bank.index,
+        embedder=bank.embedder,
         environment=open_suite(settings.suite),
         model=model_folder(settings.model),
         reporter=Reporter(Console(stderr=True)),

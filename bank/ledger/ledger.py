@@ -66,10 +66,11 @@ class Ledger:
         self._writer = writer
 
     @classmethod
-    def open(cls, url: str, lock_seconds: float = LOCK_SECONDS) -> Ledger:
+    def open(cls, url: str, lock_seconds: float = LOCK_SECONDS, pool_size: int = postgres.POOL_SIZE) -> Ledger:
         """The ledger at a sqlite:/// or postgresql:// URL, created and migrated to the newest schema when necessary.
 
         Several processes may open the same empty database at once; each waits up to `lock_seconds` for its turn.
+        `pool_size` is the most connections that PostgreSQL is asked for; whoever finds none waits for one.
         Raises `SchemaTooNew` when a newer program wrote it, `LedgerUnusable` when it can't give the guarantees that
         the ledger needs.
         """
@@ -78,7 +79,7 @@ class Ledger:
         if kind not in OPENERS:
             wanted = "a sqlite:/// or postgresql:// URL"
             raise LedgerUnusable(f"the ledger needs {wanted}, got {address.render_as_string()}")
-        return cls(*OPENERS[kind](address, lock_seconds))
+        return cls(*OPENERS[kind](address, lock_seconds, pool_size))
 
     @contextmanager
     def write(self) -> Iterator[Books]:
@@ -128,7 +129,8 @@ def _one(connection: Connection, books: Books, work: Callable[[Books], Any]) -> 
         return Outcome(error=error)
 
 
-def _open_sqlite(address: URL, lock_seconds: float) -> tuple[Engine, Engine]:
+def _open_sqlite(address: URL, lock_seconds: float, pool_size: int) -> tuple[Engine, Engine]:
+    del pool_size  # a connection to a file costs nobody else anything
     engine = sqlite.connect(address)
     writer = sqlite.writing(engine)
     try:
@@ -140,8 +142,8 @@ def _open_sqlite(address: URL, lock_seconds: float) -> tuple[Engine, Engine]:
     return engine, writer
 
 
-def _open_postgres(address: URL, lock_seconds: float) -> tuple[Engine, Engine]:
-    engine = postgres.connect(address)
+def _open_postgres(address: URL, lock_seconds: float, pool_size: int) -> tuple[Engine, Engine]:
+    engine = postgres.connect(address, pool_size)
     try:
         postgres.check(engine)
         # the writers' lock also lets one process at a time create and migrate
@@ -155,7 +157,7 @@ def _open_postgres(address: URL, lock_seconds: float) -> tuple[Engine, Engine]:
     return engine, postgres.writing(engine)
 
 
-OPENERS: dict[str, Callable[[URL, float], tuple[Engine, Engine]]] = {
+OPENERS: dict[str, Callable[[URL, float, int], tuple[Engine, Engine]]] = {
     "sqlite": _open_sqlite,
     "postgresql": _open_postgres,
 }

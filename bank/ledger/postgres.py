@@ -19,18 +19,17 @@ IDLE_TIMEOUT_MS = 60_000
 """A process that hangs inside a transaction loses it, and with it the writers' lock."""
 CONNECT_SECONDS = 10
 POOL_SIZE = 8
-POOL_OVERFLOW = 8
 WRITES = "ratchet_writes"
 LOCK_SECONDS = "ratchet_lock_seconds"
 
 
 def connect(address: URL, pool_size: int = POOL_SIZE) -> Engine:
-    """An engine for reading transactions. Raises `LedgerUnusable` when the server can't hold a ledger."""
+    """An engine for reading transactions with at most `pool_size` connections. Raises `LedgerUnusable` when the server can't hold a ledger."""
     settings = f"-c lock_timeout={LOCK_TIMEOUT_MS} -c idle_in_transaction_session_timeout={IDLE_TIMEOUT_MS}"
     engine = create_engine(
         address.set(drivername=DRIVER),
         pool_size=pool_size,
-        max_overflow=POOL_OVERFLOW,
+        max_overflow=0,
         pool_pre_ping=True,
         isolation_level="REPEATABLE READ",
         connect_args={"options": settings, "connect_timeout": CONNECT_SECONDS, "client_encoding": "UTF8"},

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from service.cli import checkpoints, compare, demo, deployment, doctor, feedback, rounds, run, up
+from service.cli import bank, checkpoints, compare, demo, deployment, doctor, feedback, rounds, run, up
 from service.client import ApiError, Unreachable
 
 REFUSED = 1
@@ -28,6 +28,7 @@ program.command("run")(run.run)
 program.command("compare")(compare.compare)
 program.command("feedback")(feedback.feedback)
 program.add_typer(rounds.rounds, name="rounds")
+program.add_typer(bank.bank, name="bank")
 program.command("checkpoints")(checkpoints.checkpoints)
 program.command("promote")(deployment.promote)
 program.command("rollback")(deployment.rollback)

@@ -1,6 +1,7 @@
 """What only the PostgreSQL ledger has: advisory locks, read-only transactions, server checks."""
 
 import threading
+import time
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -76,3 +77,27 @@ def test_a_server_that_acknowledges_before_it_is_durable_is_refused(database: st
     engine.dispose()
     with pytest.raises(LedgerUnusable, match="synchronous_commit is off"):
         Ledger.open(database)
+
+
+def test_no_more_connections_than_the_pool_has_and_all_come_back(database: str):
+    ledger = Ledger.open(database, pool_size=2)
+    mine = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+
+    def read() -> None:
+        with ledger.read() as books:
+            books.audit.latest(1)
+            time.sleep(0.05)
+
+    readers = [threading.Thread(target=read) for _ in range(10)]
+    engine = create_engine(database.replace("postgresql:", f"{postgres.DRIVER}:"))
+    seen = []
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for reader in readers:
+            reader.start()
+        while any(reader.is_alive() for reader in readers):
+            seen.append(connection.execute(mine).scalar_one())
+        for reader in readers:
+            reader.join()
+        ledger.close()
+    engine.dispose()
+    assert max(seen) == 2
