@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine, func, inspect, select
 
 from bank.ledger.postgres import DRIVER
+from bank.ledger.tables.deployments import deployments
+from bank.ledger.tables.keys import api_keys
 from benchmarks.chaos.gateway import Gateway
 from benchmarks.chaos.setting import Setting
 
@@ -19,8 +21,17 @@ def starts_drill(setting: Setting) -> dict[str, float]:
     with engine.connect() as connection:
         heads = MigrationContext.configure(connection).get_current_heads()
         tables = inspect(connection).get_table_names()
+        keys = connection.execute(select(func.count()).select_from(api_keys)).scalar_one()
+        positions = connection.execute(select(func.count()).select_from(deployments)).scalar_one()
     engine.dispose()
-    return {"ready_on_empty": ready[0], "ready_on_old": ready[1], "revisions": len(heads), "tables": len(tables)}
+    return {
+        "ready_on_empty": ready[0],
+        "ready_on_old": ready[1],
+        "revisions": len(heads),
+        "tables": len(tables),
+        "operator_keys": keys,
+        "first_deployments": positions,
+    }
 
 
 def _all_at_once(setting: Setting) -> int:

@@ -27,14 +27,8 @@ class KeyRing:
 
     async def make(self, role: KeyRole, label: str, actor: str) -> tuple[ApiKey, str]:
         """The stored key and its secret."""
-        secret, now = new_secret(), datetime.now(UTC)
-        key = ApiKey(new_id("key"), role, secret_hash(secret), label, now)
-
-        def write(books: Books) -> None:
-            books.keys.add(key)
-            books.audit.add(actor, "key.made", key.id, {"role": role.value, "label": label}, now)
-
-        await self._books.write(write)
+        key, secret = _new(role, label)
+        await self._books.write(lambda books: _store(books, key, actor))
         return key, secret
 
     async def revoke(self, key_id: str, caller: Caller) -> None:
@@ -55,14 +49,34 @@ class KeyRing:
         await self._books.write(write)
 
     async def first_operator(self, folder: Path | None) -> None:
-        """On the first start: make an operator's key, print it once, and leave it in `folder` if there is one."""
-        if await self._books.read(lambda books: books.keys.count(KeyRole.OPERATOR)):
-            return
-        _, secret = await self.make(KeyRole.OPERATOR, "first start", SERVICE)
-        if folder is not None:
-            _write_private(folder / OPERATOR_KEY_FILE, secret)
-        sys.stdout.write(f"operator key (shown once): {secret}\n")
-        sys.stdout.flush()
+        """On the first start: make an operator's key, print it once, and leave it in `folder` if there is one.
+
+        Of several processes that start at once, one makes it. The file is there before the key is valid: whoever is
+        killed in between leaves a file that the next start replaces, not an installation that nobody can operate.
+        """
+        key, secret = _new(KeyRole.OPERATOR, "first start")
+
+        def write(books: Books) -> bool:
+            if books.keys.count(KeyRole.OPERATOR):
+                return False
+            if folder is not None:
+                _write_private(folder / OPERATOR_KEY_FILE, secret)
+            _store(books, key, SERVICE)
+            return True
+
+        if await self._books.write(write):
+            sys.stdout.write(f"operator key (shown once): {secret}\n")
+            sys.stdout.flush()
+
+
+def _new(role: KeyRole, label: str) -> tuple[ApiKey, str]:
+    secret = new_secret()
+    return ApiKey(new_id("key"), role, secret_hash(secret), label, datetime.now(UTC)), secret
+
+
+def _store(books: Books, key: ApiKey, actor: str) -> None:
+    books.keys.add(key)
+    books.audit.add(actor, "key.made", key.id, {"role": key.role.value, "label": key.label}, key.created_at)
 
 
 def _write_private(path: Path, secret: str) -> None:
