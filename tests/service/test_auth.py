@@ -82,7 +82,9 @@ async def test_operator_calls_above_are_all_there_are(serve):
         paths = service.app.openapi()["paths"]
 
     listed = {(method.upper(), path) for path, verbs in paths.items() for method in verbs}
-    open_to_users = {entry for entry in listed if entry[1].startswith(("/v1/agent", "/v1/chat", "/v1/models", "/feedback"))}
+    open_to_users = {
+        entry for entry in listed if entry[1].startswith(("/v1/agent", "/v1/chat", "/v1/models", "/feedback"))
+    }
     probes = {entry for entry in listed if entry[1] in OPEN_PATHS}
     assert len(listed - open_to_users - probes) == len(OPERATOR_CALLS)
 
