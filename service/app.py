@@ -134,7 +134,7 @@ async def _open_books(settings: Settings, given: Ledger | None, stack: AsyncExit
 def _open_jobs(settings: Settings, given: Jobs | None, stack: AsyncExitStack) -> Jobs:
     if given is not None:
         return given
-    jobs = CeleryJobs.connect(settings.broker_url, settings.data / "queue")
+    jobs = CeleryJobs.connect(settings.broker_url, settings.data / "queue", settings.broker_visibility_seconds)
     stack.callback(jobs.close)
     return jobs
 

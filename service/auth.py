@@ -23,7 +23,7 @@ from service.errors import ServiceError, refusal
 
 PREFIX = "rk_"
 LONGEST_KEY = 200
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"})
+OPEN_PATHS = frozenset({"/healthz", "/healthz/queues", "/readyz", "/metrics", "/openapi.json", "/docs"})
 """Probes, the scraper and the API's description: they hold no one's data and change nothing."""
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-RUN_ROUND = "ratchet.run_round"
-ROUNDS_QUEUE = "rounds"
+from bank.broker import ROUNDS_QUEUE, RUN_ROUND, BrokerAway, check_broker
+
 EXPIRES_SECONDS = 300
 """A message that no worker took is worthless by then: workers also look into the ledger by themselves."""
 
 PATIENCE = {"max_retries": 1, "interval_start": 0.1, "socket_connect_timeout": 3.0, "socket_timeout": 5.0}
 """A request waits for the broker: seconds, and one more try."""
+
+
+log = structlog.get_logger(__name__)
 
 
 class JobsAway(Exception):
@@ -40,11 +44,12 @@ class CeleryJobs:
         self._app = app
 
     @classmethod
-    def connect(cls, broker_url: str, folder: Path) -> CeleryJobs:
+    def connect(cls, broker_url: str, folder: Path, visibility_seconds: int = 43_200) -> CeleryJobs:
         """A producer on a broker; an empty URL is the folder queue of an installation without one."""
         app = Celery("ratchet-service", broker=broker_url or "filesystem://", set_as_current=False)
         app.conf.update(task_ignore_result=True, broker_connection_retry_on_startup=True)
-        app.conf.broker_transport_options = PATIENCE if broker_url else _folders(folder)
+        options = {**PATIENCE, "visibility_timeout": visibility_seconds} if broker_url else _folders(folder)
+        app.conf.broker_transport_options = options
         return cls(app)
 
     def run_round(self, round_id: str) -> None:
@@ -58,6 +63,14 @@ class CeleryJobs:
     def close(self) -> None:
         """Release connections."""
         self._app.close()
+
+
+def check_jobs(broker_url: str, visibility_seconds: int) -> None:
+    """Raises `bank.broker.BrokerRefused`; a broker that is away now holds nobody up, since rounds stand in the ledger."""
+    try:
+        check_broker(broker_url, visibility_seconds)
+    except BrokerAway as error:
+        log.warning("the broker does not answer; rounds wait in the ledger", error=str(error))
 
 
 def _folders(folder: Path) -> dict[str, str]:

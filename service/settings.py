@@ -41,6 +41,10 @@ class Settings(BaseSettings):
     """Most connections to a PostgreSQL ledger; one is for the writer."""
     broker_url: str = ""
     """Celery broker; empty is a folder queue in the data folder."""
+    broker_visibility_seconds: int = Field(default=43_200, ge=1)
+    """After so long Redis delivers an unacknowledged message again; the same for all processes."""
+    queue_silence_seconds: float = Field(default=60.0, gt=0.0)
+    """A queue from which no worker took a task for so long is not healthy."""
     engine: EngineChoice = EngineChoice.LOCAL
     model: str = "tiny"
     """Shipped model name or path of a model folder."""
@@ -93,6 +97,8 @@ def read_settings() -> Settings:
     """Settings of this process's environment, fit for a start. Raises `SettingsError`."""
     try:
         settings = Settings()
+        if settings.broker_url and settings.ledger.startswith("sqlite"):
+            raise SettingsError(_named(("ledger_url",), "a broker is for several processes; choose PostgreSQL"))
         if settings.engine is EngineChoice.LOCAL:
             model_folder(settings.model)
     except ValidationError as error:

@@ -6,6 +6,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, genera
 
 from bank.episode import Episode
 
+ERROR = "error: "
+"""How the loop marks a tool's error (`agents.loop`)."""
+
 
 class Telemetry:
     """Counters of this process, and gauges that are set when somebody scrapes."""
@@ -16,6 +19,12 @@ class Telemetry:
             "ratchet_http_requests", "HTTP responses", ("method", "route", "status"), registry=self.registry
         )
         self._runs = Counter("ratchet_runs", "Recorded runs", ("policy", "stop_reason"), registry=self.registry)
+        self._steps = Counter("ratchet_steps", "Model calls of recorded runs", ("policy",), registry=self.registry)
+        self._calls = Counter("ratchet_tool_calls", "Tool calls of recorded runs", registry=self.registry)
+        self._tool_errors = Counter(
+            "ratchet_tool_errors", "Tool calls whose error went back to the model", registry=self.registry
+        )
+        self._tokens = Counter("ratchet_tokens", "Tokens of recorded runs", ("kind",), registry=self.registry)
         self._reward = Summary(
             "ratchet_run_reward", "Verified reward of runs, 0 to 1", ("policy",), registry=self.registry
         )
@@ -38,6 +47,12 @@ class Telemetry:
     def count_run(self, episode: Episode) -> None:
         """One recorded episode."""
         self._runs.labels(episode.policy, episode.stop_reason.value).inc()
+        self._steps.labels(episode.policy).inc(len(episode.turns))
+        self._calls.inc(sum(len(turn.reply.tool_calls) for turn in episode.turns))
+        observed = [message for turn in episode.turns for message in turn.observations]
+        self._tool_errors.inc(sum(message.content.startswith(ERROR) for message in observed))
+        self._tokens.labels("prompt").inc(sum(len(turn.prompt_ids) for turn in episode.turns))
+        self._tokens.labels("completion").inc(sum(len(turn.sampled_ids) for turn in episode.turns))
         if episode.reward is not None:
             self._reward.labels(episode.policy).observe(episode.reward)
 

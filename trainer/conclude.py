@@ -6,7 +6,9 @@ from its content, and the row is written in the transaction that ends the round.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from bank.ledger.errors import NotFound
 from bank.round import Round
 from trainer.durable import replace_file
 from trainer.gate.evaluate import Bench, judge
-from trainer.lease import utc_now
+from trainer.lease import Lease, utc_now
 from trainer.publish import Candidate, Lineage, publish
 from trainer.pupil import Pupil
 from trainer.rollouts import Version
@@ -31,10 +33,16 @@ from trainer.workshop import Workshop
 
 GATE = "gate.json"
 PROBE_TOKENS = 32
+CHECK_SECONDS = 1.0
+"""Between two looks at the lease while the gate is at work."""
 
 
-def judge_candidate(shop: Workshop, pupil: Pupil, claimed: Round) -> GateReport:
-    """Candidate against incumbent on the held-out tasks; asked again, the answer is read from the round's folder."""
+def judge_candidate(shop: Workshop, pupil: Pupil, lease: Lease) -> GateReport:
+    """Candidate against incumbent on the held-out tasks; asked again, the answer is read from the round's folder.
+
+    Raises as `Lease.check`, which is asked every second meanwhile.
+    """
+    claimed = lease.round
     path = shop.folder(claimed.id) / GATE
     candidate = candidate_version(pupil, claimed.id)
     known = _read_report(path, candidate.digest)
@@ -49,14 +57,28 @@ def judge_candidate(shop: Workshop, pupil: Pupil, claimed: Round) -> GateReport:
         threshold=shop.settings.success_threshold,
         parallel=pupil.config.parallel,
     )
-    report = pupil.wait(judge(bench, candidate, pupil.load(incumbent_of(shop, claimed.parent))))
+    incumbent = pupil.load(incumbent_of(shop, claimed.parent))
+    report = pupil.wait(_while_held(lease, judge(bench, candidate, incumbent)))
     wire = json.dumps({"digest": candidate.digest, "report": report.to_wire()})
     replace_file(path, lambda temporary: temporary.write_text(wire))
     return report
 
 
-def publish_candidate(shop: Workshop, pupil: Pupil, claimed: Round) -> AdapterRef:
-    """The immutable folder of the student's present weights."""
+async def _while_held(lease: Lease, judging: Coroutine[Any, Any, GateReport]) -> GateReport:
+    """The report, unless the lease says that nobody wants it any more."""
+    work = asyncio.ensure_future(judging)
+    try:
+        while not (await asyncio.wait({work}, timeout=CHECK_SECONDS))[0]:
+            await asyncio.to_thread(lease.check)
+        return work.result()
+    finally:
+        work.cancel()
+        await asyncio.wait({work})
+
+
+def publish_candidate(shop: Workshop, pupil: Pupil, lease: Lease) -> AdapterRef:
+    """The immutable folder of the student's present weights. Raises `StaleFence` when the round is another worker's."""
+    claimed = lease.round
     lineage = Lineage(
         round_id=claimed.id,
         parent=claimed.parent,
@@ -67,7 +89,8 @@ def publish_candidate(shop: Workshop, pupil: Pupil, claimed: Round) -> AdapterRe
     )
     model = pupil.backbone.model
     probe = make_probe(pupil, shop.environment, claimed.id)
-    return publish(shop.adapters, Candidate(lineage, student_weights(model), student_config(model), probe))
+    candidate = Candidate(lineage, student_weights(model), student_config(model), probe)
+    return publish(shop.adapters, candidate, lease.renew)
 
 
 def make_probe(pupil: Pupil, environment: Environment, round_id: str) -> Probe:
@@ -95,11 +118,11 @@ def candidate_version(pupil: Pupil, round_id: str) -> Version:
 
 
 def judged_checkpoint(
-    shop: Workshop, pupil: Pupil, claimed: Round, lineage: dict[str, Any], report: GateReport
+    shop: Workshop, pupil: Pupil, lease: Lease, lineage: dict[str, Any], report: GateReport
 ) -> Checkpoint:
     """The row of a candidate that the gate has judged; its folder is in place."""
-    ref = publish_candidate(shop, pupil, claimed)
-    return replace(_row(ref, claimed, pupil, status_of(report, shop.settings.promote), lineage), gate=report)
+    ref = publish_candidate(shop, pupil, lease)
+    return replace(_row(ref, lease.round, pupil, status_of(report, shop.settings.promote), lineage), gate=report)
 
 
 def status_of(report: GateReport, promote: Promote) -> CheckpointStatus:
@@ -108,12 +131,10 @@ def status_of(report: GateReport, promote: Promote) -> CheckpointStatus:
     return CheckpointStatus.APPROVED if approved else CheckpointStatus.CANDIDATE
 
 
-def rejected_checkpoint(
-    shop: Workshop, pupil: Pupil, claimed: Round, lineage: dict[str, Any], reason: str
-) -> Checkpoint:
+def rejected_checkpoint(shop: Workshop, pupil: Pupil, lease: Lease, lineage: dict[str, Any], reason: str) -> Checkpoint:
     """The row of the last finite weights of a round that went wrong: kept for study, never promoted."""
-    ref = publish_candidate(shop, pupil, claimed)
-    return replace(_row(ref, claimed, pupil, CheckpointStatus.REJECTED, lineage), reason=reason)
+    ref = publish_candidate(shop, pupil, lease)
+    return replace(_row(ref, lease.round, pupil, CheckpointStatus.REJECTED, lineage), reason=reason)
 
 
 def incumbent_of(shop: Workshop, parent: str) -> AdapterRef | None:

@@ -79,8 +79,15 @@ class Lease:
         self._until(utc_now() + timedelta(seconds=self._seconds))
 
     def release(self) -> None:
-        """Let any worker claim the round at once."""
-        self._until(utc_now())
+        """Let any worker claim the round at once; this attempt does not count."""
+        with self._ledger.write() as books:
+            books.rounds.give_back(self.round.id, self.round.fence, utc_now(), counted=False)
+
+    def fail_attempt(self, error: str, pause: float) -> None:
+        """Let any worker try the round again after `pause` seconds, until it has had all its attempts."""
+        again = utc_now() + timedelta(seconds=pause)
+        with self._ledger.write() as books:
+            books.rounds.give_back(self.round.id, self.round.fence, again, error=error)
 
     def record(self, **fields: Any) -> None:
         """Phase, snapshot or parent of the round."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,10 +72,11 @@ class Candidate:
         return f"{manifest.model_dump_json(indent=1)}\n".encode()
 
 
-def publish(root: Path, candidate: Candidate) -> AdapterRef:
+def publish(root: Path, candidate: Candidate, permit: Callable[[], None] = lambda: None) -> AdapterRef:
     """The published folder under `root`. Idempotent; may be killed anywhere and called again.
 
-    Raises `agents.adapter.AdapterRefused` when a folder of that name exists and is not this candidate.
+    `permit` is asked when all is written, right before the folder becomes visible: what it raises leaves nothing behind
+    that anybody sees. Raises `agents.adapter.AdapterRefused` when a folder of that name exists and is not this candidate.
     """
     root.mkdir(parents=True, exist_ok=True)
     sweep(root, candidate.lineage.round_id)
@@ -83,7 +84,9 @@ def publish(root: Path, candidate: Candidate) -> AdapterRef:
     name = f"student-{candidate.lineage.round_id}-{digest[:DIGEST_CHARACTERS]}"
     ref = AdapterRef(name, digest, root / name)
     if not ref.path.exists():
-        _write(root / f"{_temporary(candidate.lineage.round_id)}{digest[:DIGEST_CHARACTERS]}", ref.path, candidate)
+        _write(
+            root / f"{_temporary(candidate.lineage.round_id)}{digest[:DIGEST_CHARACTERS]}", ref.path, candidate, permit
+        )
     read_manifest(ref)
     ref.path.chmod(READ_ONLY_FOLDER)
     return ref
@@ -99,11 +102,12 @@ def _temporary(round_id: str) -> str:
     return f".{round_id}-unfinished-"
 
 
-def _write(temporary: Path, final: Path, candidate: Candidate) -> None:
+def _write(temporary: Path, final: Path, candidate: Candidate, permit: Callable[[], None]) -> None:
     temporary.mkdir(mode=WRITABLE_FOLDER)
     for name, content in {**candidate.files, MANIFEST: candidate.manifest}.items():
         _write_file(temporary / name, content)
     flush(temporary)
+    permit()
     temporary.rename(final)
     flush(final.parent)
 

@@ -24,6 +24,7 @@ from trainer.durable import replace_file
 from trainer.errors import NonFinite
 from trainer.lease import Lease, RoundCancelled, WorkerStopping
 from trainer.logged import again, served_by
+from trainer.memory import out_of_memory
 from trainer.plot import plot_round
 from trainer.pupil import Pupil
 from trainer.references import Library, lived, sufficient
@@ -55,11 +56,21 @@ def run_round(shop: Workshop, claimed: Round) -> None:
         except StaleFence as error:
             log.warning("round lost to another worker", round=claimed.id, error=str(error))
         except Exception as error:
+            if out_of_memory(error):
+                _ran_out(shop, lease, error)
+                return
             # The one broad except of this process: whatever it is, the round must not stay "running".
             lease.finish(RoundStatus.FAILED, error=f"{type(error).__name__}: {error}")
             raise
         finally:
             shop.reporter.close()
+
+
+def _ran_out(shop: Workshop, lease: Lease, error: Exception) -> None:
+    """Another attempt may find more memory; how many there are is the ledger's business."""
+    log.error("round ran out of memory", round=lease.round.id, attempt=lease.round.attempts, error=str(error))
+    pause = shop.settings.retry_seconds * 2 ** (lease.round.attempts - 1)
+    lease.fail_attempt(f"out of memory: {type(error).__name__}", pause)
 
 
 def _attempt(shop: Workshop, lease: Lease) -> None:
@@ -88,10 +99,12 @@ def _attempt(shop: Workshop, lease: Lease) -> None:
 def _snapshot(shop: Workshop, lease: Lease, config: RoundConfig) -> Snapshot:
     """The bank and the incumbent as they were when the round was first claimed."""
     if lease.round.snapshot:
-        return freeze(shop.ledger, shop.index, lease.round.snapshot["ids"])
-    while relay(shop.ledger, shop.index, shop.embedder):
-        lease.check()
-    snapshot = freeze(shop.ledger, shop.index)
+        with shop.open_index() as index:
+            return freeze(shop.ledger, index, lease.round.snapshot["ids"])
+    with shop.open_index() as index:
+        while relay(shop.ledger, index, shop.embedder):
+            lease.check()
+        snapshot = freeze(shop.ledger, index)
     with shop.ledger.read() as books:
         pointer = books.deployments.current()
     parent = BASE if pointer is None else pointer.current
@@ -113,13 +126,13 @@ def _served(shop: Workshop, parent: str) -> list[Episode]:
 def _conclude(shop: Workshop, lease: Lease, pupil: Pupil, training: Training) -> None:
     lease.record(phase="gate")
     shop.reporter.phase(lease.round.id, "gate")
-    report = judge_candidate(shop, pupil, lease.round)
+    report = judge_candidate(shop, pupil, lease)
     shop.reporter.verdict(report)
     # The last chance to cancel: from here on there is a folder.
     lease.check()
     lease.record(phase="publish")
     _draw(shop, lease, pupil)
-    checkpoint = judged_checkpoint(shop, pupil, lease.round, _lineage(shop, lease, pupil.config), report)
+    checkpoint = judged_checkpoint(shop, pupil, lease, _lineage(shop, lease, pupil.config), report)
     training.keep_composer()
     lease.finish(RoundStatus.COMPLETED, checkpoint=checkpoint)
     forget_progress(shop.folder(lease.round.id))
@@ -132,7 +145,7 @@ def _fail(shop: Workshop, lease: Lease, pupil: Pupil, training: Training, error:
     log.error("round is not finite", round=lease.round.id, error=str(error))
     checkpoint = None
     if training.back_to_finite():
-        checkpoint = rejected_checkpoint(shop, pupil, lease.round, _lineage(shop, lease, pupil.config), reason)
+        checkpoint = rejected_checkpoint(shop, pupil, lease, _lineage(shop, lease, pupil.config), reason)
     _draw(shop, lease, pupil)
     lease.finish(RoundStatus.FAILED, checkpoint=checkpoint, error=reason)
 

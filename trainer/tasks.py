@@ -11,18 +11,16 @@ from typing import Any, Protocol
 from celery import Celery
 from celery.schedules import crontab
 
+from bank.broker import RELAY_QUEUE, ROUNDS_QUEUE, RUN_ROUND
 from trainer import folder_queue
 from trainer.settings import Settings
 
-RUN_ROUND = "ratchet.run_round"
-"""Argument: round id. Runs whatever can be claimed, that round among it."""
 RESUME_ROUNDS = "ratchet.resume_rounds"
-"""The same without an announcement: queued rounds whose message was lost, running ones whose worker died."""
+"""`RUN_ROUND` without an announcement: queued rounds whose message was lost, running ones whose worker died."""
 RELAY = "ratchet.relay"
 SCHEDULE_ROUND = "ratchet.schedule_round"
 
-ROUNDS_QUEUE = "rounds"
-RELAY_QUEUE = "relay"
+QUEUES = (ROUNDS_QUEUE, RELAY_QUEUE)
 ROUTES = {
     RUN_ROUND: {"queue": ROUNDS_QUEUE},
     RESUME_ROUNDS: {"queue": ROUNDS_QUEUE},
@@ -66,6 +64,8 @@ def build_app(settings: Settings) -> Celery:
     if settings.embedded:
         app.conf.broker_transport = f"{folder_queue.__name__}:{folder_queue.Transport.__name__}"
         app.conf.broker_transport_options = folder_queue.transport_options(settings.data / "queue")
+    else:
+        app.conf.broker_transport_options = {"visibility_timeout": settings.broker_visibility_seconds}
     return app
 
 

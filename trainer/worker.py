@@ -1,8 +1,8 @@
-"""The worker process: composition root of this room.
+"""The worker process: composition root of what takes tasks. It loads no torch for rounds: each runs in a fresh process.
 
-`python -m trainer.worker` takes tasks from both queues, one at a time, in this process (no fork: torch and
-a forked child do not mix). In embedded mode it is the only one of its data folder, owns the local index and
-keeps the clock itself. `python -m trainer.worker beat` is the clock alone, for a deployment with a broker.
+`python -m trainer.worker` serves both queues, one task at a time; with `rounds` or `relay` one of them, so that a
+deployment with a broker relays while a round runs; with `beat` it is the clock alone. In embedded mode one worker
+serves its data folder and keeps the clock itself.
 
 Lost work is found in the ledger, not in the broker: messages are acknowledged when they arrive, so no
 visibility timeout can deliver a long round twice, and a poll every few seconds picks up what a dead worker left.
@@ -11,27 +11,37 @@ visibility timeout can deliver a long round twice, and a poll every few seconds 
 from __future__ import annotations
 
 import fcntl
-import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 from celery import Celery, signals
 from celery.beat import EmbeddedService
 from celery.worker import state
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
-from trainer.settings import Settings
-from trainer.tasks import RELAY, RELAY_QUEUE, RESUME_ROUNDS, ROUNDS_QUEUE, build_app, register
-
-if TYPE_CHECKING:
-    from trainer.workshop import Workshop
+from bank.broker import RELAY_QUEUE, ROUNDS_QUEUE, BrokerAway, BrokerRefused, check_broker
+from bank.index.unusable import IndexUnusable
+from bank.ledger.errors import LedgerError
+from bank.ledger.ledger import Ledger
+from trainer.heart import Heart
+from trainer.index_door import IndexDoor
+from trainer.jobs import LedgerJobs
+from trainer.logs import log_to_stderr
+from trainer.round_watch import RoundWatch
+from trainer.settings import Settings, SettingsRefused, read_settings
+from trainer.tasks import QUEUES, RELAY, RESUME_ROUNDS, build_app, register
 
 IN_MEMORY_CLOCK = "celery.beat:Scheduler"
 """What a slot created is in the ledger; a schedule file would only add something that can break."""
 LOCK = "worker.lock"
+BEAT = "beat"
+REFUSED = 1
+BROKER_PATIENCE_SECONDS = 60.0
+FIRST_TASKS = {RELAY_QUEUE: RELAY, ROUNDS_QUEUE: RESUME_ROUNDS}
 
 log = structlog.get_logger(__name__)
 
@@ -40,79 +50,71 @@ class AlreadyRunning(RuntimeError):
     """Another worker owns this data folder."""
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the worker, or the clock alone for `["beat"]`; returns the exit code."""
     log_to_stderr()
-    settings = Settings()
-    app = build_app(settings)
-    if arguments == ["beat"]:
-        app.Beat(scheduler_cls=IN_MEMORY_CLOCK, loglevel="WARNING", quiet=True).run()
-        return 0
-    if arguments:
-        sys.stderr.write("usage: python -m trainer.worker [beat]\n")
+    if any(argument not in (*QUEUES, BEAT) for argument in arguments):
+        sys.stderr.write(f"usage: python -m trainer.worker [{' | '.join((*QUEUES, BEAT))}]\n")
         return 2
     try:
-        return serve(settings, app)
-    except AlreadyRunning as error:
-        log.warning("not started", reason=str(error))
-        return 1
+        settings = read_settings()
+        await_broker(settings)
+        app = build_app(settings)
+        if list(arguments) == [BEAT]:
+            app.Beat(scheduler_cls=IN_MEMORY_CLOCK, loglevel="WARNING", quiet=True).run()
+            return 0
+        return serve(settings, app, list(arguments) or list(QUEUES))
+    except (AlreadyRunning, BrokerAway, BrokerRefused, IndexUnusable, LedgerError, SettingsRefused) as error:
+        sys.stderr.write(f"ratchet: {error}\n")
+        return REFUSED
 
 
-def serve(settings: Settings, app: Celery) -> int:
-    """Take tasks until asked to end. Raises `AlreadyRunning`."""
+def await_broker(settings: Settings) -> None:
+    """Check the broker, once it answers. Raises `BrokerRefused`, and `BrokerAway` after a minute."""
+    patience = Retrying(
+        retry=retry_if_exception_type(BrokerAway),
+        stop=stop_after_delay(BROKER_PATIENCE_SECONDS),
+        wait=wait_exponential(0.2, max=5.0),
+        reraise=True,
+    )
+    patience(check_broker, settings.broker_url, settings.broker_visibility_seconds)
+
+
+def serve(settings: Settings, app: Celery, queues: Sequence[str]) -> int:
+    """Take tasks until asked to end. Raises `AlreadyRunning`, `IndexUnusable` and `LedgerError`."""
     with ExitStack() as stack:
+        settings.data.mkdir(parents=True, exist_ok=True)
         if settings.embedded:
             stack.enter_context(only_worker(settings.data))
-        # Here and not above: the clock, and a worker that is one too many, must not load torch.
-        from bank.relay import rebuild  # noqa: PLC0415
-        from trainer.jobs import WorkshopJobs  # noqa: PLC0415
-
-        shop = open_workshop(settings, stack, stopping)
-        jobs = WorkshopJobs(shop)
-        # also on a server: one that was killed may have lost points, or brought deleted ones back
-        rebuild(shop.ledger, shop.index, shop.embedder)
+        ledger = Ledger.open(settings.ledger, pool_size=settings.ledger_pool)
+        stack.callback(ledger.close)
+        door = IndexDoor(settings)
+        stack.callback(door.close)
+        heart = Heart(ledger, settings)
+        watch = RoundWatch(settings, ledger, stopping, heart.round_beat)
+        jobs = LedgerJobs(settings, ledger, door, heart, watch.run, stopping)
+        if RELAY_QUEUE in queues:
+            # also on a server: one that was killed may have lost points, or brought deleted ones back
+            jobs.repair()
         if settings.embedded:
             jobs.take_over()
         register(app, jobs)
-        on_ready = _starter(app, embedded=settings.embedded)
-        signals.worker_ready.connect(on_ready)
-        stack.callback(signals.worker_ready.disconnect, on_ready)
-        worker = app.Worker(
-            pool="solo",
-            queues=[ROUNDS_QUEUE, RELAY_QUEUE],
-            loglevel="WARNING",
-            quiet=True,
-            without_gossip=True,
-            without_mingle=True,
-            without_heartbeat=True,
-        )
-        worker.start()
-        return int(worker.exitcode or 0)
+        _on_ready(app, queues, heart, stack, embedded=settings.embedded)
+        return _consume(app, queues)
 
 
-def open_workshop(settings: Settings, stack: ExitStack, stopping: Callable[[], bool]) -> Workshop:
-    """Open everything that rounds need; `stack` closes it again."""
-    from rich.console import Console  # noqa: PLC0415
-    from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
-
-    from agents.model_folder import model_folder  # noqa: PLC0415
-    from agents.suites import open_suite  # noqa: PLC0415
-    from trainer.progress import Reporter  # noqa: PLC0415
-    from trainer.rebuild import open_bank  # noqa: PLC0415
-    from trainer.workshop import Workshop  # noqa: PLC0415
-
-    disable_progress_bar()
-    bank = open_bank(settings, stack)
-    return Workshop(
-        settings=settings,
-        ledger=bank.ledger,
-        index=bank.index,
-        embedder=bank.embedder,
-        environment=open_suite(settings.suite),
-        model=model_folder(settings.model),
-        reporter=Reporter(Console(stderr=True)),
-        stopping=stopping,
+def _consume(app: Celery, queues: Sequence[str]) -> int:
+    worker = app.Worker(
+        pool="solo",
+        queues=list(queues),
+        loglevel="WARNING",
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
     )
+    worker.start()
+    return int(worker.exitcode or 0)
 
 
 def stopping() -> bool:
@@ -123,7 +125,6 @@ def stopping() -> bool:
 @contextmanager
 def only_worker(data: Path) -> Iterator[None]:
     """Hold the data folder's worker lock; the system gives it back however the process ends."""
-    data.mkdir(parents=True, exist_ok=True)
     with (data / LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -132,27 +133,20 @@ def only_worker(data: Path) -> Iterator[None]:
         yield
 
 
-def log_to_stderr() -> None:
-    """One line per event; Celery's own lines from warnings on."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+def _on_ready(app: Celery, queues: Sequence[str], heart: Heart, stack: ExitStack, *, embedded: bool) -> None:
+    on_ready = _starter(app, queues, heart, embedded=embedded)
+    signals.worker_ready.connect(on_ready)
+    stack.callback(signals.worker_ready.disconnect, on_ready)
 
 
-def _starter(app: Celery, *, embedded: bool) -> Callable[..., None]:
+def _starter(app: Celery, queues: Sequence[str], heart: Heart, *, embedded: bool) -> Callable[..., None]:
     def on_ready(**_: Any) -> None:
         if embedded:
             EmbeddedService(app, thread=True, scheduler_cls=IN_MEMORY_CLOCK).start()
-        app.send_task(RELAY)
-        app.send_task(RESUME_ROUNDS)
-        log.info("worker ready")
+        for queue in queues:
+            app.send_task(FIRST_TASKS[queue])
+        heart.listen()
+        log.info("worker ready", queues=list(queues))
 
     return on_ready
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,8 @@ class Workshop:
 
     settings: Settings
     ledger: Ledger
-    index: ExperienceIndex
+    open_index: Callable[[], AbstractContextManager[ExperienceIndex]]
+    """A local index has one user at a time: open it for as long as it is needed."""
     embedder: Embedder
     environment: Environment
     model: Path

@@ -22,7 +22,9 @@ from bank.ledger.feedback import Feedbacks
 from bank.ledger.keys import Keys
 from bank.ledger.migrate import migrate
 from bank.ledger.outcome import Outcome
+from bank.ledger.pulses import Pulses
 from bank.ledger.rounds import Rounds
+from bank.ledger.vitals import VitalSigns
 
 LOCK_SECONDS = 120.0
 """How long opening waits while other processes create or migrate the same database."""
@@ -41,6 +43,8 @@ class Books:
     deployments: Deployments
     audit: Audit
     keys: Keys
+    pulses: Pulses
+    vitals: VitalSigns
 
     @classmethod
     def on(cls, connection: Connection) -> Books:
@@ -55,6 +59,8 @@ class Books:
             deployments=Deployments(connection),
             audit=Audit(connection),
             keys=Keys(connection),
+            pulses=Pulses(connection),
+            vitals=VitalSigns(connection),
         )
 
 

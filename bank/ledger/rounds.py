@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, insert, or_, select, update
 
 from bank.ledger.errors import NotFound, SlotTaken, StaleFence
 from bank.ledger.guard import try_insert
@@ -47,19 +47,42 @@ class Rounds:
     def claim(self, now: datetime, lease_seconds: float, max_attempts: int) -> Round | None:
         """Take the oldest round that waits: a queued one, or a running one whose lease ran out.
 
-        On the way, abandoned rounds end: as cancelled when somebody asked for it, as failed when they had
-        `max_attempts` claims. None when nothing waits.
+        None when nothing waits. Abandoned rounds that `give_up` would end are ended first.
         """
-        while (row := self._waiting(now)) is not None:
+        self.give_up(now, max_attempts)
+        row = self._first(or_(rounds.c.status == RoundStatus.QUEUED, _abandoned(now)))
+        if row is None:
+            return None
+        lease = now + timedelta(seconds=lease_seconds)
+        claimed = {"fence": row["fence"] + 1, "attempts": row["attempts"] + 1, "lease_until": lease}
+        return self._set(row["id"], status=RoundStatus.RUNNING, **claimed)
+
+    def give_up(self, now: datetime, max_attempts: int) -> tuple[Round, ...]:
+        """End the abandoned rounds that nobody shall claim again, and return them.
+
+        As cancelled when somebody asked for it, as failed when they had `max_attempts` claims; the error of the last
+        attempt, if it left one, is in theirs.
+        """
+        ended = []
+        while (row := self._first(and_(_abandoned(now), _hopeless(max_attempts)))) is not None:
+            over = {"finished_at": now, "lease_until": None}
             if row["status"] is RoundStatus.CANCELLING:
-                self._set(row["id"], status=RoundStatus.CANCELLED, finished_at=now, lease_until=None)
-            elif row["attempts"] >= max_attempts:
-                self._set(row["id"], status=RoundStatus.FAILED, error=EXHAUSTED, finished_at=now, lease_until=None)
+                ended.append(self._set(row["id"], status=RoundStatus.CANCELLED, **over))
             else:
-                lease = now + timedelta(seconds=lease_seconds)
-                claimed = {"fence": row["fence"] + 1, "attempts": row["attempts"] + 1, "lease_until": lease}
-                return self._set(row["id"], status=RoundStatus.RUNNING, **claimed)
-        return None
+                error = f"{EXHAUSTED}: {row['error']}" if row["error"] else EXHAUSTED
+                ended.append(self._set(row["id"], status=RoundStatus.FAILED, error=error, **over))
+        return tuple(ended)
+
+    def give_back(
+        self, round_id: str, fence: int, until: datetime, *, error: str | None = None, counted: bool = True
+    ) -> Round:
+        """End an attempt: from `until` on anybody may claim the round. Raises `StaleFence`.
+
+        An attempt that ended because its process was asked to end is not `counted`.
+        """
+        row = self._held(round_id, fence)
+        attempts = row["attempts"] if counted else max(0, row["attempts"] - 1)
+        return self._set(round_id, lease_until=until, attempts=attempts, error=error)
 
     def renew(self, round_id: str, fence: int, until: datetime) -> None:
         """Prolong the lease. Raises `StaleFence`."""
@@ -129,18 +152,17 @@ class Rounds:
             raise NotFound(f"there is no round {round_id}")
         return row["status"] in (RoundStatus.CANCELLING, RoundStatus.CANCELLED)
 
-    def _waiting(self, now: datetime) -> RowMapping | None:
-        abandoned = and_(rounds.c.status.in_(HELD), rounds.c.lease_until < now)
-        waiting = or_(rounds.c.status == RoundStatus.QUEUED, abandoned)
+    def _first(self, waiting: ColumnElement[bool]) -> RowMapping | None:
         query = select(rounds).where(waiting).order_by(rounds.c.number).limit(1)
         return self._connection.execute(query.with_for_update(skip_locked=True)).mappings().first()
 
-    def _held(self, round_id: str, fence: int) -> None:
+    def _held(self, round_id: str, fence: int) -> RowMapping:
         row = self._row(round_id, lock=True)
         if row is None:
             raise NotFound(f"there is no round {round_id}")
         if row["fence"] != fence or row["status"] not in HELD:
             raise StaleFence(f"round {round_id} is {row['status'].value} under fence {row['fence']}, not {fence}")
+        return row
 
     def _row(self, round_id: str, *, lock: bool = False) -> RowMapping | None:
         query = select(rounds).where(rounds.c.id == round_id)
@@ -150,6 +172,14 @@ class Rounds:
         if values:
             self._connection.execute(update(rounds).where(rounds.c.id == round_id).values(**values))
         return _round(self._connection.execute(select(rounds).where(rounds.c.id == round_id)).mappings().one())
+
+
+def _abandoned(now: datetime) -> ColumnElement[bool]:
+    return and_(rounds.c.status.in_(HELD), rounds.c.lease_until < now)
+
+
+def _hopeless(max_attempts: int) -> ColumnElement[bool]:
+    return or_(rounds.c.status == RoundStatus.CANCELLING, rounds.c.attempts >= max_attempts)
 
 
 def _round(row: RowMapping) -> Round:

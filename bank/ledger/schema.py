@@ -11,11 +11,12 @@ from bank.ledger.tables import (
     experiences,
     feedback,
     keys,
+    pulses,
     rounds,
 )
 from bank.ledger.tables.metadata import METADATA
 
-GROUPS = (episodes, conversations, feedback, experiences, rounds, checkpoints, deployments, audit, keys)
+GROUPS = (episodes, conversations, feedback, experiences, rounds, checkpoints, deployments, audit, keys, pulses)
 """Importing these modules is what fills `METADATA`."""
 
 __all__ = ["GROUPS", "METADATA"]

@@ -47,13 +47,16 @@ def up(
 
 def _serve() -> None:
     # Imported here: `ratchet --help` needs neither a web framework nor a database driver.
+    from bank.broker import BrokerRefused  # noqa: PLC0415
     from service.app import create_app  # noqa: PLC0415
+    from service.jobs import check_jobs  # noqa: PLC0415
     from service.server import Server  # noqa: PLC0415
     from service.settings import SettingsError, read_settings  # noqa: PLC0415
 
     try:
         settings = read_settings()
-    except SettingsError as error:
+        check_jobs(settings.broker_url, settings.broker_visibility_seconds)
+    except (SettingsError, BrokerRefused) as error:
         typer.echo(f"ratchet: {error}", err=True)
         raise typer.Exit(REFUSED) from None
     typer.echo(f"Ratchet on http://{settings.host}:{settings.port} (to read: /docs), data and logs in {settings.data}")
@@ -67,7 +70,9 @@ def _children() -> list[Child]:
     """The trainer is named, never imported: it lives in processes of its own."""
     worker = Child("worker", (sys.executable, "-m", "trainer.worker"))
     # Without a broker the worker keeps the clock itself.
-    return [worker, Child("beat", (*worker.command, "beat"))] if os.environ.get("RATCHET_BROKER_URL") else [worker]
+    if not os.environ.get("RATCHET_BROKER_URL"):
+        return [worker]
+    return [Child(name, (*worker.command, name)) for name in ("rounds", "relay", "beat")]
 
 
 def require_trainer() -> None:

@@ -211,3 +211,31 @@ def test_unknown_rounds_are_named(ledger: Ledger):
         books.rounds.request_cancel("rd_9")
     with pytest.raises(NotFound), ledger.read() as books:
         books.rounds.is_cancelling("rd_9")
+
+
+def test_the_last_attempts_error_is_in_the_end_of_a_round_that_is_given_up(ledger: Ledger):
+    create(ledger, 1)
+    claimed = claim(ledger)
+    with ledger.write() as books:
+        books.rounds.give_back(claimed.id, claimed.fence, later(10), error="out of memory")
+        assert books.rounds.give_up(later(11), 2) == ()
+        (ended,) = books.rounds.give_up(later(11), 1)
+        assert books.rounds.give_up(later(11), 1) == ()
+    assert (ended.status, ended.error) == (RoundStatus.FAILED, f"{EXHAUSTED}: out of memory")
+
+
+def test_an_attempt_that_was_asked_to_end_does_not_count(ledger: Ledger):
+    create(ledger, 1)
+    for number in range(2 * ATTEMPTS):
+        claimed = claim(ledger, number + 0.5)
+        with ledger.write() as books:
+            books.rounds.give_back(claimed.id, claimed.fence, later(number), counted=False)
+    assert get(ledger).attempts == 0
+
+
+def test_only_the_holder_gives_a_round_back(ledger: Ledger):
+    create(ledger, 1)
+    late = claim(ledger)
+    claim(ledger, LEASE + 1)
+    with pytest.raises(StaleFence), ledger.write() as books:
+        books.rounds.give_back(late.id, late.fence, later(0))

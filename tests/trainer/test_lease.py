@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -89,4 +89,12 @@ def test_cancelling_and_stopping_are_told_apart(ledger):
 def test_a_released_round_can_be_claimed_at_once(ledger):
     with Lease(ledger, claim(ledger), 60.0, lambda: False) as lease:
         lease.release()
-    assert claim(ledger).attempts == 2
+    assert claim(ledger).attempts == 1
+
+
+def test_a_failed_attempt_counts_and_is_tried_again_after_its_pause(ledger):
+    with Lease(ledger, claim(ledger), 60.0, lambda: False) as lease:
+        lease.fail_attempt("out of memory", pause=100.0)
+    assert stored(ledger).error == "out of memory"
+    assert claim(ledger) is None
+    assert claim(ledger, now=utc_now() + timedelta(seconds=101)).attempts == 2

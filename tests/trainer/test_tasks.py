@@ -64,7 +64,9 @@ def test_the_night_is_on_the_clock_only_when_it_is_set():
 
 
 def test_a_broker_of_ones_own_is_taken_as_it_is(tmp_path):
-    app = build_app(Settings(data=tmp_path / "data", broker_url="redis://somewhere/0"))
+    ledger = "postgresql://somewhere/ratchet"
+    app = build_app(Settings(data=tmp_path / "data", broker_url="redis://somewhere/0", ledger_url=ledger))
     assert app.conf.broker_url == "redis://somewhere/0"
     assert not (tmp_path / "data").exists()
     assert not app.conf.task_acks_late
+    assert app.conf.broker_transport_options == {"visibility_timeout": 43_200}

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -124,10 +125,11 @@ def open_shop(settings: Settings, base_folder: Path) -> Iterator[Callable[..., W
         chosen.data.mkdir(parents=True, exist_ok=True)
         ledgers.append(Ledger.open(chosen.ledger))
         embedder = HashingEmbedder()
+        shelf = index or MemoryIndex(embedder.dimension)
         return Workshop(
             settings=chosen,
             ledger=ledgers[-1],
-            index=index or MemoryIndex(embedder.dimension),
+            open_index=lambda: nullcontext(shelf),
             embedder=embedder,
             environment=OrderDeskSuite(0),
             model=base_folder,

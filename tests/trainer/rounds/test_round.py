@@ -14,13 +14,16 @@ from agents.loop import Run, run_episode
 from agents.transformers_engine.backbone import load_backbone
 from agents.transformers_engine.engine import TransformersEngine
 from bank.checkpoint import CheckpointStatus
+from bank.embedding.hashing import HashingEmbedder
 from bank.episode import Split
 from bank.gate_report import Verdict
 from bank.ids import new_id
+from bank.index.memory import MemoryIndex
 from bank.ledger.errors import HeldOutRefused
 from bank.round import RoundStatus
-from trainer.jobs import WorkshopJobs
+from trainer.lease import utc_now
 from trainer.rollouts import RolloutsFailed
+from trainer.round import run_round
 from trainer.round_config import ConfigRefused
 
 BROKEN = 1e38
@@ -28,7 +31,12 @@ BROKEN = 1e38
 
 
 def run(shop):
-    WorkshopJobs(shop).run_rounds()
+    while not shop.stopping():
+        with shop.ledger.write() as books:
+            claimed = books.rounds.claim(utc_now(), shop.settings.lease_seconds, shop.settings.max_attempts)
+        if claimed is None:
+            return
+        run_round(shop, claimed)
 
 
 def scores(shop, ref, probe):
@@ -96,20 +104,21 @@ def test_the_candidate_is_a_verified_folder_with_a_probe(open_shop, fill_bank, q
 
 
 def test_a_stopped_round_goes_on_as_if_nothing_had_happened(open_shop, fill_bank, queue_round, look, tmp_path):
-    whole = open_shop()
+    bank = MemoryIndex(HashingEmbedder().dimension)
+    whole = open_shop(index=bank)
     fill_bank(whole.ledger)
     first = queue_round(whole.ledger)
     run(whole)
-    broken = open_shop(stopping=after(4), index=whole.index, data=tmp_path / "data")
+    broken = open_shop(stopping=after(4), index=bank, data=tmp_path / "data")
     whole.composer.unlink()
     second = queue_round(broken.ledger)
     run(broken)
     row, steps, _ = look(whole.ledger, second.id)
     assert (row.status, len(steps)) == (RoundStatus.RUNNING, 1)
-    run(open_shop(index=whole.index))
+    run(open_shop(index=bank))
     _, _, once = look(whole.ledger, first.id)
     row, steps, resumed = look(whole.ledger, second.id)
-    assert (row.status, row.attempts, len(steps)) == (RoundStatus.COMPLETED, 2, 3)
+    assert (row.status, row.attempts, len(steps)) == (RoundStatus.COMPLETED, 1, 3)
     assert file_digest(Path(resumed.path) / WEIGHTS) == file_digest(Path(once.path) / WEIGHTS)
     assert resumed.gate == once.gate
 

@@ -35,6 +35,7 @@ def worker(settings, log):
         "RATCHET_EMBEDDER": settings.embedder,
         "RATCHET_ROUND": json.dumps(settings.round),
         "RATCHET_POLL_SECONDS": "1",
+        "RATCHET_LEASE_SECONDS": "5",
     }
     with log.open("ab") as file:
         process = subprocess.Popen([sys.executable, "-m", "trainer.worker"], env=environment, stderr=file)
@@ -98,6 +99,7 @@ def test_a_round_hears_that_celery_wants_to_end(flag):
 
 def test_a_second_worker_is_refused(settings, tmp_path):
     log = tmp_path / "worker.log"
+    settings.data.mkdir()
     with only_worker(settings.data), worker(settings, log) as process:
         assert process.wait(timeout=PATIENCE) == 1
     assert "another worker owns" in log.read_text()
@@ -114,5 +116,15 @@ def test_the_services_task_name_is_known_to_the_worker(settings):
 
 def test_the_clock_loads_no_torch():
     code = "import sys, trainer.tasks, trainer.worker; print([name for name in ('torch', 'matplotlib') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_whatever_a_worker_of_rounds_imports_no_torch_is_in_it():
+    """CUDA can't be initialised where torch was never loaded, and a round's process is started anew, not forked."""
+    code = (
+        "import sys, trainer.worker, trainer.jobs, trainer.round_watch, trainer.heart\n"
+        "print([name for name in ('torch', 'transformers', 'matplotlib') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
