@@ -1,8 +1,8 @@
 """PostgreSQL: the transactions and checks that give the ledger the same promises as one SQLite file.
 
 Writers take one advisory lock when they begin, so they follow each other as in SQLite, and every rule that a repository
-checks before it writes holds here for the same reason. Two gateways still share a server: the lock is held for a commit, and the
-service puts many requests into one (`service.books`). Readers never wait; each sees one snapshot.
+checks before it writes holds here for the same reason. Several gateways take turns: a transaction is short, and the service
+puts many requests into one (`service.books`). Readers never wait; each sees one snapshot.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from bank.ledger.errors import LedgerUnusable
 
-DRIVER = "postgresql+psycopg"
-WRITER_LOCK = 0x526174636865740
+WRITER_LOCK = 0x52617463686574
 """Key of the advisory lock: "Ratchet" in hexadecimal. Advisory locks belong to one database."""
 LOCK_TIMEOUT_MS = 30_000
 IDLE_TIMEOUT_MS = 60_000
@@ -27,7 +26,7 @@ def connect(address: URL, pool_size: int = POOL_SIZE) -> Engine:
     """An engine for reading transactions with at most `pool_size` connections. Raises `LedgerUnusable` when the server can't hold a ledger."""
     settings = f"-c lock_timeout={LOCK_TIMEOUT_MS} -c idle_in_transaction_session_timeout={IDLE_TIMEOUT_MS}"
     engine = create_engine(
-        address.set(drivername=DRIVER),
+        address.set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,

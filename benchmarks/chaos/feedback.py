@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import aiohttp
 from sqlalchemy import create_engine, select
 
-from bank.ledger.postgres import DRIVER
 from bank.ledger.tables.feedback import feedback
 from benchmarks.chaos.gateway import Gateway
 from benchmarks.chaos.setting import Setting
@@ -54,7 +53,7 @@ def feedback_drill(setting: Setting, *, kill: bool) -> dict[str, float]:
 
 def stored_keys(url: str) -> list[str]:
     """Idempotency keys of every row, read without the gateway."""
-    engine = create_engine(url.replace("postgresql:", f"{DRIVER}:"))
+    engine = create_engine(url)
     with engine.connect() as connection:
         keys = list(connection.execute(select(feedback.c.idempotency_key)).scalars())
     engine.dispose()

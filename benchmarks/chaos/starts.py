@@ -1,11 +1,10 @@
-"""Starts: five gateways open one database at the same moment, an empty one and an old one."""
+"""Starts: five gateways open one database at the same moment, an empty one, and again when its tables are there."""
 
 from __future__ import annotations
 
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, func, inspect, select
 
-from bank.ledger.postgres import DRIVER
 from bank.ledger.tables.deployments import deployments
 from bank.ledger.tables.keys import api_keys
 from benchmarks.chaos.gateway import Gateway
@@ -17,7 +16,7 @@ GATEWAYS = 5
 def starts_drill(setting: Setting) -> dict[str, float]:
     """Gateways that became ready, twice; the second time the tables are there already."""
     ready = [_all_at_once(setting) for _ in range(2)]
-    engine = create_engine(setting.ledger_url.replace("postgresql:", f"{DRIVER}:"))
+    engine = create_engine(setting.ledger_url)
     with engine.connect() as connection:
         heads = MigrationContext.configure(connection).get_current_heads()
         tables = inspect(connection).get_table_names()
@@ -26,7 +25,7 @@ def starts_drill(setting: Setting) -> dict[str, float]:
     engine.dispose()
     return {
         "ready_on_empty": ready[0],
-        "ready_on_old": ready[1],
+        "ready_on_existing": ready[1],
         "revisions": len(heads),
         "tables": len(tables),
         "operator_keys": keys,

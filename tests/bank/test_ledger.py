@@ -10,11 +10,10 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy import create_engine, inspect, text
 
 from bank.ledger.errors import LedgerUnusable, SchemaTooNew, SlotTaken
 from bank.ledger.ledger import Books, Ledger
-from bank.ledger.postgres import DRIVER
 from bank.ledger.schema import METADATA
 from tests.bank.records import NOW, episode
 
@@ -25,8 +24,7 @@ DATABASES = 3
 
 OPEN_AND_WRITE = """
 import sys
-from bank.ledger.ledger import Books, Ledger
-from bank.ledger.postgres import DRIVER
+from bank.ledger.ledger import Ledger
 from tests.bank.records import NOW
 print("ready", flush=True)
 sys.stdin.readline()
@@ -36,11 +34,6 @@ for url in sys.argv[2:]:
         books.audit.add(sys.argv[1], "opened", "", {}, NOW)
     ledger.close()
 """
-
-
-def plain_engine(url: str) -> Engine:
-    """The database without the ledger around it."""
-    return create_engine(url.replace("postgresql:", f"{DRIVER}:"))
 
 
 def processes(source: str, urls: Sequence[str], count: int) -> list[str]:
@@ -145,7 +138,7 @@ def test_what_was_committed_is_there_after_opening_again(url: str):
 
 @pytest.mark.usefixtures("ledger")
 def test_migrations_build_exactly_the_tables_that_the_code_uses(url: str):
-    engine = plain_engine(url)
+    engine = create_engine(url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_server_default": True})
         assert compare_metadata(context, METADATA) == []
@@ -157,7 +150,7 @@ def test_the_newest_migration_can_be_undone(ledger: Ledger, url: str):
     config = Config()
     config.set_main_option("script_location", "bank:migrations")
     config.set_main_option("path_separator", "os")
-    engine = plain_engine(url)
+    engine = create_engine(url)
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, "base")
@@ -168,7 +161,7 @@ def test_the_newest_migration_can_be_undone(ledger: Ledger, url: str):
 
 def test_a_database_written_by_a_newer_program_is_refused_and_left_alone(ledger: Ledger, url: str):
     ledger.close()
-    engine = plain_engine(url)
+    engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(text("update alembic_version set version_num = '9999'"))
     with pytest.raises(SchemaTooNew, match=r"schema 9999.*newer Ratchet wrote it"):

@@ -22,7 +22,7 @@ def database(postgres_server: PostgresServer) -> str:
 
 
 def test_opening_waits_its_turn_behind_whoever_migrates(database: str):
-    engine = create_engine(database.replace("postgresql:", f"{postgres.DRIVER}:"))
+    engine = create_engine(database)
     with engine.connect() as connection:
         connection.execute(LOCK)
         with pytest.raises(LedgerUnusable, match="lock timeout"):
@@ -71,7 +71,7 @@ def test_an_unreachable_server_is_a_refusal_that_shows_no_password():
 
 def test_a_server_that_acknowledges_before_it_is_durable_is_refused(database: str):
     name = database.rsplit("/", maxsplit=1)[-1].split("?", maxsplit=1)[0]
-    engine = create_engine(database.replace("postgresql:", f"{postgres.DRIVER}:"))
+    engine = create_engine(database)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text(f"ALTER DATABASE {name} SET synchronous_commit = off"))
     engine.dispose()
@@ -89,7 +89,7 @@ def test_no_more_connections_than_the_pool_has_and_all_come_back(database: str):
             time.sleep(0.05)
 
     readers = [threading.Thread(target=read) for _ in range(10)]
-    engine = create_engine(database.replace("postgresql:", f"{postgres.DRIVER}:"))
+    engine = create_engine(database)
     seen = []
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for reader in readers:

@@ -35,5 +35,5 @@ def test_twins_have_one_effect_and_a_fresh_reply_can_be_judged_at_once(tmp_path:
 def test_five_gateways_start_at_once_on_postgresql(tmp_path: Path) -> None:
     with running_postgres() as server:
         figures = starts_drill(setting(tmp_path, server.new_database()))
-    assert figures["ready_on_empty"] == figures["ready_on_old"] == 5
+    assert figures["ready_on_empty"] == figures["ready_on_existing"] == 5
     assert figures["revisions"] == figures["operator_keys"] == figures["first_deployments"] == 1

@@ -15,7 +15,7 @@ from agents.worlds.order_desk.kinds import KINDS
 PRETRAINING_SEEDS = 1_000_000
 SERVED_LENGTHS = (0.65, 0.30, 0.05)
 """How often a served house's procedure has one, two or three calls. A bank that a weak base fills must show most rules:
-with the corpus's lengths two or three of sixteen never got in, and bounded what any student could learn."""
+with the corpus's lengths one to three of sixteen never got in, and bounded what any student could learn."""
 CORPUS_LENGTHS = (0.45, 0.45, 0.10)
 """The same for the pre-training corpus, which has to show all lengths often."""
 
