@@ -16,6 +16,9 @@ MANIFEST = "manifest.json"
 WEIGHTS = "adapter_model.safetensors"
 CONFIG = "adapter_config.json"
 
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""Modules that an adapter may change. lm_head and embeddings are not among them: vLLM leaves their LoRA out of its scores."""
+
 
 class AdapterRefused(Exception):
     """The folder is not what its manifest says, or does not belong to this base."""

@@ -15,6 +15,15 @@ class EngineFault(Exception):
     """The engine could not answer; a boundary fault that the loop records as data."""
 
 
+class Unavailable(EngineFault):
+    """The engine can't be asked just now: it does not answer, is starting or ending, or is full. Later it may."""
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        """`retry_after`: seconds, as far as anybody knows."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class UnknownVersion(EngineFault):
     """The named version is not loaded here. Never answered by another version or by the base."""
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 
-from agents.transformers_engine.backbone import PROJECTIONS
+from agents.adapter import PROJECTIONS
 from trainer.low_rank import LowRank
 from trainer.trunk import Trunk, usable
 

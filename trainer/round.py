@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from agents.transformers_engine.backbone import weights_digest
+from agents.model_folder import weights_digest
 from bank.checkpoint import BASE
 from bank.episode import Episode
 from bank.ledger.errors import StaleFence

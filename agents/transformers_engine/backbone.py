@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +10,12 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
-from agents.adapter import file_digest
+from agents.adapter import PROJECTIONS
+from agents.model_folder import template_digest_of, weights_digest
 from agents.transformers_engine.attention import GROUPED, register_grouped
 
 PLACEHOLDER = "placeholder"
 """PEFT can't wrap a model without an adapter: this one is rank 1, zero, frozen and never served."""
-
-PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-"""Modules that an adapter may change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +57,3 @@ def wrap(base: torch.nn.Module) -> PeftModel:
     config = LoraConfig(r=1, lora_alpha=1, target_modules=list(PROJECTIONS), inference_mode=True)
     model = get_peft_model(base, config, adapter_name=PLACEHOLDER)
     return model.requires_grad_(requires_grad=False).eval()
-
-
-def weights_digest(path: Path) -> str:
-    """sha256 of the safetensors files of a base model folder. Raises `FileNotFoundError` when there are none."""
-    files = sorted(path.glob("*.safetensors"))
-    if not files:
-        raise FileNotFoundError(f"{path.name}: no safetensors weights")
-    if len(files) == 1:
-        return file_digest(files[0])
-    return hashlib.sha256("".join(f"{file.name} {file_digest(file)}\n" for file in files).encode()).hexdigest()
-
-
-def template_digest_of(path: Path) -> str:
-    """sha256 over the bytes of tokenizer.json and chat_template.jinja. Raises `FileNotFoundError` when one is missing."""
-    parts = [(path / name).read_bytes() for name in ("tokenizer.json", "chat_template.jinja")]
-    return hashlib.sha256(b"".join(parts)).hexdigest()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 
 from agents.adapter import AdapterRef
 from agents.engine import EngineFault, GenerateRequest, Generation, Sampling
-from agents.parsing.hermes import parse
+from agents.parsing.reply import reply_of
 from agents.transformers_engine.backbone import Backbone
 from agents.transformers_engine.decode import Decoder
 from agents.transformers_engine.prompt import render
@@ -17,7 +16,7 @@ from agents.transformers_engine.residents import Residents
 from agents.transformers_engine.rows import Row
 from agents.transformers_engine.sampling import generator_of
 from agents.transformers_engine.worker import Worker
-from bank.message import Message, Role
+from bank.message import Message
 
 CACHE_BYTES = 128 * 2**20
 """Keys and values kept for the next turns of conversations."""
@@ -121,13 +120,8 @@ class TransformersEngine:
 
     def _reply(self, row: Row, messages: Sequence[Message]) -> Message:
         ids = row.sampled[:-1] if row.sampled[-1] in self._ends else row.sampled
-        parsed = parse(str(self._backbone.tokenizer.decode(ids, skip_special_tokens=False)))
-        earlier = {call.id for message in messages for call in message.tool_calls}
-        fresh = (
-            name for index in range(len(earlier) + len(parsed.tool_calls)) if (name := f"call_{index}") not in earlier
-        )
-        calls = tuple(replace(call, id=name) for call, name in zip(parsed.tool_calls, fresh, strict=False))
-        return Message(Role.ASSISTANT, parsed.content, calls)
+        text = str(self._backbone.tokenizer.decode(ids, skip_special_tokens=False))
+        return reply_of(text, messages)
 
 
 def end_ids(backbone: Backbone) -> frozenset[int]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
+from agents.chat_template import template_form
 from agents.engine import EngineFault
 from agents.tools.spec import ToolSpec
 from bank.message import Message
@@ -34,20 +33,3 @@ def render_text(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message],
     except TemplateError as error:
         raise EngineFault(f"the chat template refuses these messages: {error}") from error
     return str(text)
-
-
-def template_form(message: Message) -> dict[str, Any]:
-    """OpenAI form with arguments as objects, which is what chat templates expect."""
-    wire = message.to_wire()
-    for call in wire.get("tool_calls", ()):
-        call["function"]["arguments"] = arguments_object(call["function"]["arguments"])
-    return wire
-
-
-def arguments_object(text: str) -> dict[str, Any] | str:
-    """The parsed object, or the text as it is when the model did not write one."""
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return parsed if isinstance(parsed, dict) else text

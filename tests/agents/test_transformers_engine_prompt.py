@@ -3,10 +3,10 @@
 import pytest
 from transformers import AutoTokenizer
 
+from agents.chat_template import arguments_object, template_form
 from agents.engine import EngineFault
-from agents.model_folder import SHIPPED
-from agents.transformers_engine.backbone import template_digest_of, weights_digest
-from agents.transformers_engine.prompt import arguments_object, render, render_text, template_form
+from agents.model_folder import SHIPPED, template_digest_of, weights_digest
+from agents.transformers_engine.prompt import render, render_text
 from agents.worlds.order_desk.suite import TOOLS
 from bank.message import Message, Role, ToolCall
 from tests.agents.tiny_rig import write_base

@@ -8,9 +8,9 @@ from peft import LoraConfig
 from safetensors.torch import save_file
 from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
 
-from agents.adapter import CONFIG, MANIFEST, WEIGHTS, AdapterRef, Manifest, Probe, file_digest
+from agents.adapter import CONFIG, MANIFEST, PROJECTIONS, WEIGHTS, AdapterRef, Manifest, Probe, file_digest
 from agents.model_folder import SHIPPED
-from agents.transformers_engine.backbone import PROJECTIONS, Backbone
+from agents.transformers_engine.backbone import Backbone
 
 RANK = 4
 

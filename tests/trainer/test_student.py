@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from safetensors.torch import load
 
-from agents.transformers_engine.backbone import PROJECTIONS
+from agents.adapter import PROJECTIONS
 from trainer.roles import STUDENT, Roles
 from trainer.student import student_config, student_digest, student_weights
 

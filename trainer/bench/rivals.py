@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase, Qwen3ForCausalLM
 
-from agents.transformers_engine.backbone import PROJECTIONS
+from agents.adapter import PROJECTIONS
 from trainer.config import StudentConfig
 from trainer.sample import Sample
 
