@@ -23,7 +23,7 @@ from agents.engine import Engine, EngineFault, GenerateRequest, Generation, Samp
 from agents.environment import EnvironmentFault, Session, Task
 from agents.guard import RepeatGuard
 from agents.limits import Limits
-from agents.tools.cap import cap_result
+from agents.tools.cap import WHOLE_CHARACTERS, cap_result
 from agents.tools.check import CallCheck, ToolError
 from bank.episode import Episode, StopReason, Turn
 from bank.message import Message, Role, ToolCall
@@ -78,6 +78,7 @@ async def run_episode(
         reward=reward,
         fault=fault,
         owner=run.owner,
+        whole_results=walk.whole_results,
     )
 
 
@@ -86,6 +87,7 @@ class _Walk:
 
     def __init__(self, engine: Engine, session: Session, run: Run, on_turn: Callable[[Turn], None] | None) -> None:
         self.turns: list[Turn] = []
+        self.whole_results: dict[str, str] = {}
         self._engine = engine
         self._session = session
         self._run = run
@@ -161,7 +163,10 @@ class _Walk:
                     raise TypeError(f"{call.name} returned {type(result).__name__}, not text")
         except ToolError as error:
             return cap_result(f"error: {error}", min(ERROR_CHARACTERS, self._run.limits.result_characters))
-        return cap_result(result, self._run.limits.result_characters)
+        shown = cap_result(result, self._run.limits.result_characters)
+        if shown != result:
+            self.whole_results[call.id] = cap_result(result, WHOLE_CHARACTERS)
+        return shown
 
     def _stop(self, generation: Generation, observations: Sequence[Message]) -> StopReason | None:
         calls = generation.reply.tool_calls

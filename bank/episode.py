@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -75,6 +76,8 @@ class Episode:
     fault: str | None = None
     owner: str | None = None
     """Id of the API key that asked for the run."""
+    whole_results: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Tool results that were cut for the prompt, by call id; written with the episode, read one by one."""
 
     @property
     def messages(self) -> tuple[Message, ...]:

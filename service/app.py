@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from agents.engine import Engine
 from agents.model_folder import model_folder
 from agents.scripted import ScriptedEngine
 from agents.suites import open_suite
+from agents.toolsets import open_toolbox
 from bank.ledger.ledger import Ledger
 from service import errors
 from service.access import Access
@@ -47,9 +49,10 @@ from service.settings import EngineChoice, Settings
 from service.state import State
 from service.swap import Swap
 from service.telemetry import Telemetry
+from service.toolsets.endpoints import router as toolsets
 from service.worlds import Worlds
 
-ROUTERS = (run_routes, chat, models, feedback, rounds, checkpoints, deployment, bank, audit, keys, health)
+ROUTERS = (run_routes, chat, models, toolsets, feedback, rounds, checkpoints, deployment, bank, audit, keys, health)
 MAX_BATCH = 64
 
 
@@ -97,6 +100,8 @@ async def _start(settings: Settings, given: Given, telemetry: Telemetry, stack: 
     books = await _open_books(settings, given.ledger, stack)
     jobs = _open_jobs(settings, given.jobs, stack)
     suite = await to_thread.run_sync(open_suite, settings.suite)
+    toolbox = await to_thread.run_sync(open_toolbox, settings.tools, os.environ)
+    stack.push_async_callback(toolbox.close)
     fleet = Fleet(await _open_replicas(settings, given.engines, stack))
     residency = Residency(fleet, suite, slots=settings.max_versions, tolerance=settings.probe_tolerance)
     swap = Swap(books, fleet, residency)
@@ -105,7 +110,7 @@ async def _start(settings: Settings, given: Given, telemetry: Telemetry, stack: 
     await keyring.first_operator(settings.data if settings.embedded else None)
     rules = Rules(settings.max_runs, settings.success_threshold)
     trust = Trust(settings.trusted_role, settings.success_threshold)
-    runs = Runs(books, fleet, Worlds(suite, settings.suite), telemetry, rules)
+    runs = Runs(books, fleet, Worlds(suite, settings.suite, toolbox), telemetry, rules)
     state = State(
         settings=settings,
         books=books,
@@ -117,6 +122,7 @@ async def _start(settings: Settings, given: Given, telemetry: Telemetry, stack: 
         rounds=RoundOffice(books, jobs),
         keys=keyring,
         telemetry=telemetry,
+        toolbox=toolbox,
     )
     await _reconcile(Reconciler(books, fleet, swap, telemetry), settings.reconcile_seconds, stack)
     stack.push_async_callback(state.runs.drain, settings.drain_seconds)

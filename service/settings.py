@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agents.model_folder import model_folder
 from agents.suites import open_suite
+from agents.toolsets import open_toolbox
 from bank.api_key import KeyRole
 
 PREFIX = "RATCHET_"
@@ -50,6 +52,8 @@ class Settings(BaseSettings):
     """Shipped model name or path of a model folder."""
     suite: str = "order_desk:0"
     """The environment of runs that name none, and of the probe."""
+    tools: Path | None = None
+    """JSON file of toolsets; its format is in `agents/toolsets.py`."""
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=1, le=65535)
     success_threshold: float = Field(default=1.0, ge=0.0, le=1.0)
@@ -101,11 +105,19 @@ def read_settings() -> Settings:
             raise SettingsError(_named(("ledger_url",), "a broker is for several processes; choose PostgreSQL"))
         if settings.engine is EngineChoice.LOCAL:
             model_folder(settings.model)
+        _check_tools(settings.tools)
     except ValidationError as error:
         raise SettingsError("; ".join(_named(problem["loc"], problem["msg"]) for problem in error.errors())) from None
     except FileNotFoundError as error:
         raise SettingsError(_named(("model",), str(error))) from None
     return settings
+
+
+def _check_tools(file: Path | None) -> None:
+    try:
+        open_toolbox(file, os.environ)
+    except ValueError as error:
+        raise SettingsError(_named(("tools",), str(error))) from None
 
 
 def _named(location: tuple[int | str, ...], message: str) -> str:

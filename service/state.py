@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
+from agents.toolsets import Toolbox
 from service.books import BooksAsync
 from service.chat.service import ChatDesk
 from service.feedback.service import FeedbackDesk
@@ -34,6 +35,7 @@ class State:
     rounds: RoundOffice
     keys: KeyRing
     telemetry: Telemetry
+    toolbox: Toolbox
 
 
 async def _state(request: Request) -> State:

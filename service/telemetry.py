@@ -19,6 +19,7 @@ class Telemetry:
             "ratchet_http_requests", "HTTP responses", ("method", "route", "status"), registry=self.registry
         )
         self._runs = Counter("ratchet_runs", "Recorded runs", ("policy", "stop_reason"), registry=self.registry)
+        self._cut = Counter("ratchet_tool_results_cut", "Tool results cut for the prompt", registry=self.registry)
         self._steps = Counter("ratchet_steps", "Model calls of recorded runs", ("policy",), registry=self.registry)
         self._calls = Counter("ratchet_tool_calls", "Tool calls of recorded runs", registry=self.registry)
         self._tool_errors = Counter(
@@ -46,6 +47,7 @@ class Telemetry:
 
     def count_run(self, episode: Episode) -> None:
         """One recorded episode."""
+        self._cut.inc(len(episode.whole_results))
         self._runs.labels(episode.policy, episode.stop_reason.value).inc()
         self._steps.labels(episode.policy).inc(len(episode.turns))
         self._calls.inc(sum(len(turn.reply.tool_calls) for turn in episode.turns))

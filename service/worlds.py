@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 
+import structlog
 from anyio import to_thread
 
 from agents.environment import Environment, Session, Task
 from agents.suites import open_suite
+from agents.tools.toolset import ToolSession, ToolsetUnavailable
+from agents.toolsets import Toolbox
 from bank.episode import Split
-from service.errors import ServiceError
+from service.errors import RETRY_AFTER, ServiceError
+
+log = structlog.get_logger(__name__)
 
 LIVE = "live"
 KEPT = 8
@@ -26,8 +31,9 @@ def live_task(text: str) -> Task:
 class Worlds:
     """Opens suites by their spec and keeps the last few."""
 
-    def __init__(self, default: Environment, spec: str) -> None:
+    def __init__(self, default: Environment, spec: str, toolbox: Toolbox) -> None:
         self.default = default
+        self.toolbox = toolbox
         self._default_spec = spec
         self._open: OrderedDict[str, Environment] = OrderedDict()
 
@@ -44,6 +50,17 @@ class Worlds:
         """A user's own words. The same words are the same task, so that they never retrieve themselves."""
         suite = await self._suite(environment)
         return live_task(text), suite.live(text)
+
+    async def tools(self, toolset: str, text: str) -> tuple[Task, Session]:
+        """A user's own words with a toolset. Raises `ServiceError` 404, 503."""
+        if toolset not in self.toolbox.names:
+            raise ServiceError(404, "unknown_toolset", "there is no such toolset")
+        try:
+            return live_task(text), ToolSession(await self.toolbox.get(toolset), text)
+        except ToolsetUnavailable as error:
+            log.warning("toolset unavailable", toolset=toolset, error=str(error))
+            message = f"{toolset} does not answer"
+            raise ServiceError(503, "toolset_unavailable", message, headers=RETRY_AFTER) from None
 
     async def _suite(self, spec: str | None) -> Environment:
         if spec is None or spec == self._default_spec:

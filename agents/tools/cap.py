@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+WHOLE_CHARACTERS = 1_000_000
+"""Longest result that is kept at all, outside of any prompt."""
+
 
 def cap_result(text: str, limit: int) -> str:
     """`text` in at most `limit` characters, ending in a notice of what was left out.

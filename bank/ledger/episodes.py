@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, tuple_, update
 
 from bank.episode import Episode, Turn
+from bank.ledger.conversations import Conversations
 from bank.ledger.errors import InvalidRecord, NotFound, SlotTaken
 from bank.ledger.guard import try_insert
 from bank.ledger.tables.episodes import episodes, turns
@@ -33,6 +34,8 @@ class Episodes:
         rows = [_turn_values(episode.id, position, turn) for position, turn in enumerate(episode.turns)]
         if rows:
             self._connection.execute(insert(turns), rows)
+        if episode.whole_results:
+            Conversations(self._connection).keep_results(episode.id, episode.whole_results)
 
     def extend(self, episode: Episode, known: int) -> None:
         """Store how a conversation went on: its turns from number `known` on, what answered the turn before, its end.

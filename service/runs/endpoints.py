@@ -13,7 +13,7 @@ from bank.ledger.ledger import Books
 from service.auth import User
 from service.body import StrictRoute
 from service.errors import ERRORS, RETRY_AFTER, ServiceError
-from service.runs.schemas import RunList, RunRecord, RunReply, RunRequest
+from service.runs.schemas import RunList, RunRecord, RunReply, RunRequest, WholeResult
 from service.runs.service import Order
 from service.runs.stream import CLIENT_CLOSED, CallerGone, RunStream, unless_gone
 from service.state import Room
@@ -29,7 +29,8 @@ PAGES = 20
 async def run_agent(request: Request, body: RunRequest, room: Room, caller: User) -> RunReply | Response:
     """Run the agent; the answer comes when the episode is on record. With `stream`, as server-sent events."""
     limits, sampling = body.limits.limits(), body.sampling.sampling()
-    live = await room.runs.start(Order(caller.id, limits, sampling, body.task_id, body.input, body.environment))
+    what = body.task_id, body.input, body.environment, body.toolset
+    live = await room.runs.start(Order(caller.id, limits, sampling, *what))
     if body.stream:
         return RunStream(live)
     try:
@@ -57,6 +58,19 @@ async def get_run(run_id: str, room: Room, caller: User) -> RunRecord:
     if episode is None or not caller.may_see(episode.owner):
         raise ServiceError(404, "unknown_run", "there is no such run")
     return RunRecord.with_feedback(episode, feedback)
+
+
+@router.get("/{run_id}/results/{call_id}")
+async def get_whole_result(run_id: str, call_id: str, room: Room, caller: User) -> WholeResult:
+    """What a tool answered before it was cut for the prompt."""
+
+    def read(books: Books) -> str | None:
+        return books.conversations.result(run_id, call_id) if caller.may_see(books.episodes.owner(run_id)) else None
+
+    text = await room.books.read(read)
+    if text is None:
+        raise ServiceError(404, "not_found", "there is no such run, or this result was not cut")
+    return WholeResult(call_id=call_id, text=text)
 
 
 @router.get("")

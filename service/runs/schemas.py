@@ -51,6 +51,8 @@ class RunRequest(RequestBody):
     input: Annotated[str, Field(min_length=1, max_length=LONGEST_INPUT)] | None = None
     environment: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     """Suite spec such as "order_desk:7"; the service's own when left out."""
+    toolset: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    """Work on `input` with these tools instead of an environment's."""
     limits: LimitsBody = LimitsBody()
     sampling: SamplingBody = SamplingBody()
     stream: bool = False
@@ -62,6 +64,8 @@ class RunRequest(RequestBody):
             raise ValueError("give exactly one of task_id and input")
         if self.input is not None and not self.input.strip():
             raise ValueError("input is blank")
+        if self.toolset is not None and (self.input is None or self.environment is not None):
+            raise ValueError("a toolset goes with input, and not with an environment")
         return self
 
 
@@ -89,6 +93,13 @@ class Step(ReplyBody):
     def of(cls, turn: Turn) -> Step:
         """The turn without its tokens."""
         return cls(reply=turn.reply.to_wire(), observations=[message.to_wire() for message in turn.observations])
+
+
+class WholeResult(ReplyBody):
+    """A tool's result that was too long for the prompt, up to a million characters of it."""
+
+    call_id: str
+    text: str
 
 
 class RunStarted(ReplyBody):

@@ -35,6 +35,7 @@ class Order:
     task_id: str | None = None
     text: str | None = None
     environment: str | None = None
+    toolset: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,8 @@ class Runs:
     async def _session(self, order: Order) -> tuple[Task, Session]:
         if order.task_id is not None:
             return await self._worlds.task(order.environment, order.task_id)
+        if order.toolset is not None:
+            return await self._worlds.tools(order.toolset, order.text or "")
         return await self._worlds.live(order.environment, order.text or "")
 
     async def _record(self, episode: Episode) -> None:

@@ -1,0 +1,1 @@
+"""Toolsets: what runs may be given to work with."""
