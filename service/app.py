@@ -21,7 +21,7 @@ from bank.ledger.ledger import Ledger
 from service import errors
 from service.access import Access
 from service.audit.endpoints import router as audit
-from service.auth import Authenticate
+from service.auth import Authenticate, Callers
 from service.bank.endpoints import router as bank
 from service.body import BodyLimit
 from service.books import BooksAsync
@@ -29,6 +29,7 @@ from service.chat.endpoints import router as chat
 from service.chat.service import ChatDesk
 from service.checkpoints.endpoints import router as checkpoints
 from service.deployment.endpoints import router as deployment
+from service.feedback.endpoints import hot as verdicts
 from service.feedback.endpoints import router as feedback
 from service.feedback.service import FeedbackDesk, Trust
 from service.first_start import ensure_base
@@ -49,10 +50,12 @@ from service.settings import EngineChoice, Settings
 from service.state import State
 from service.swap import Swap
 from service.telemetry import Telemetry
+from service.thin import ThinApi
 from service.toolsets.endpoints import router as toolsets
 from service.worlds import Worlds
 
 ROUTERS = (run_routes, chat, models, toolsets, feedback, rounds, checkpoints, deployment, bank, audit, keys, health)
+HOT = (verdicts,)
 MAX_BATCH = 64
 
 
@@ -84,7 +87,7 @@ def create_app(
             app.state.ratchet = await _start(settings, given, telemetry, stack)
             yield
 
-    app = FastAPI(title="Ratchet", version="0.1.0", lifespan=lifespan, redoc_url=None)
+    app = ThinApi(title="Ratchet", version="0.1.0", lifespan=lifespan, redoc_url=None)
     errors.install(app)
     # Added last runs first: id, key, body. A body is not read before its sender is known.
     app.add_middleware(BodyLimit)
@@ -92,6 +95,8 @@ def create_app(
     app.add_middleware(Access, count=telemetry.count_request)
     for router in ROUTERS:
         app.include_router(router)
+    for router in HOT:
+        app.include_thin(router)
     return app
 
 
@@ -106,7 +111,8 @@ async def _start(settings: Settings, given: Given, telemetry: Telemetry, stack: 
     residency = Residency(fleet, suite, slots=settings.max_versions, tolerance=settings.probe_tolerance)
     swap = Swap(books, fleet, residency)
     await ensure_base(books, fleet, settings.model)
-    keyring = KeyRing(books)
+    callers = Callers(books, settings.key_seconds)
+    keyring = KeyRing(books, callers)
     await keyring.first_operator(settings.data if settings.embedded else None)
     rules = Rules(settings.max_runs, settings.success_threshold)
     trust = Trust(settings.trusted_role, settings.success_threshold)
@@ -121,6 +127,7 @@ async def _start(settings: Settings, given: Given, telemetry: Telemetry, stack: 
         feedback=FeedbackDesk(books, telemetry, trust),
         rounds=RoundOffice(books, jobs),
         keys=keyring,
+        callers=callers,
         telemetry=telemetry,
         toolbox=toolbox,
     )

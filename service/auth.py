@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,14 +17,15 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bank.api_key import ApiKey, KeyRole
-from bank.ledger.ledger import Books
+from bank.api_key import KeyRole
 from service.access import request_id_of
 from service.books import BooksAsync
 from service.errors import ServiceError, refusal
 
 PREFIX = "rk_"
 LONGEST_KEY = 200
+MOST_KNOWN = 10_000
+"""Keys remembered at once."""
 OPEN_PATHS = frozenset({"/healthz", "/healthz/queues", "/readyz", "/metrics", "/openapi.json", "/docs"})
 """Probes, the scraper and the API's description: they hold no one's data and change nothing."""
 
@@ -54,20 +57,46 @@ def secret_hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-async def identify(books: BooksAsync, header: str | None) -> Caller:
-    """The caller behind an Authorization header. Raises `ServiceError` 401."""
-    scheme, _, secret = (header or "").partition(" ")
-    if scheme.lower() != "bearer" or not secret.startswith(PREFIX) or len(secret) > LONGEST_KEY:
-        raise _unauthorized("send `Authorization: Bearer rk_...`")
-    digest = secret_hash(secret)
+class Callers:
+    """Who is behind a key. Belongs to one event loop.
 
-    def find(transaction: Books) -> ApiKey | None:
-        return transaction.keys.by_hash(digest)
+    A key that was found is believed for `seconds` without asking the ledger. Whoever revokes one in this process calls `forget`,
+    so it is refused here at once; other processes on the same ledger refuse it after `seconds` at the latest.
+    """
 
-    key = await books.read(find)
-    if key is None or not hmac.compare_digest(key.hash, digest) or key.revoked_at is not None:
-        raise _unauthorized("this key is not known")
-    return Caller(key.id, key.role)
+    def __init__(self, books: BooksAsync, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._books = books
+        self._seconds = seconds
+        self._clock = clock
+        self._known: dict[str, tuple[Caller, float]] = {}
+        """By hash of the secret, with the time until which it is believed."""
+        self._forgotten = 0
+
+    async def identify(self, header: str | None) -> Caller:
+        """The caller behind an Authorization header. Raises `ServiceError` 401."""
+        scheme, _, secret = (header or "").partition(" ")
+        if scheme.lower() != "bearer" or not secret.startswith(PREFIX) or len(secret) > LONGEST_KEY:
+            raise _unauthorized("send `Authorization: Bearer rk_...`")
+        digest = secret_hash(secret)
+        known = self._known.get(digest)
+        return known[0] if known is not None and self._clock() < known[1] else await self._find(digest)
+
+    def forget(self) -> None:
+        """Ask the ledger about every key again, from now on."""
+        self._known.clear()
+        self._forgotten += 1
+
+    async def _find(self, digest: str) -> Caller:
+        asked, forgotten = self._clock(), self._forgotten
+        key = await self._books.read(lambda books: books.keys.by_hash(digest))
+        if key is None or not hmac.compare_digest(key.hash, digest) or key.revoked_at is not None:
+            raise _unauthorized("this key is not known")
+        caller = Caller(key.id, key.role)
+        if forgotten == self._forgotten:  # or this may be the answer from before a revocation
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[digest] = caller, asked + self._seconds
+        return caller
 
 
 def _unauthorized(message: str) -> ServiceError:
@@ -84,7 +113,8 @@ class Authenticate:
         """ASGI."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             try:
-                scope["state"]["caller"] = await identify(scope["app"].state.ratchet.books, _header(scope))
+                callers: Callers = scope["app"].state.ratchet.callers
+                scope["state"]["caller"] = await callers.identify(_header(scope))
             except ServiceError as error:
                 await refusal(error, request_id_of(scope))(scope, receive, send)
                 return

@@ -9,16 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from anyio import to_thread
 
-from bank.ledger.ledger import Books
+from bank.ledger.ledger import Work
 from bank.ledger.outcome import Outcome
-
-T = TypeVar("T")
-Work = Callable[[Books], Any]
 
 LARGEST = 128
 """Pieces of work in one transaction: bounds how long a failing commit can keep anyone waiting."""
@@ -33,19 +30,20 @@ class Grouped:
         self._lanes = lanes
         self._limiter = anyio.CapacityLimiter(lanes)
         self._waiting: deque[tuple[Work, asyncio.Future[Any]]] = deque()
-        self._busy: set[asyncio.Task[None]] = set()
+        self._busy = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Of the busy lanes: the event loop alone would not keep them."""
 
-    async def ask(self, work: Callable[[Books], T]) -> T:
+    async def ask(self, work: Work) -> Any:
         """What `work` returns or raises, once its transaction has ended. Work that has begun is not interrupted."""
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.append((work, answer))
-        if len(self._busy) < self._lanes:
+        if self._busy < self._lanes:
+            self._busy += 1
             lane = asyncio.create_task(self._drain())
-            self._busy.add(lane)
-            lane.add_done_callback(self._busy.discard)
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait([answer])
-        return answer.result()
+            self._tasks.add(lane)
+            lane.add_done_callback(self._tasks.discard)
+        return await answer
 
     async def _drain(self) -> None:
         while self._waiting:
@@ -53,6 +51,7 @@ class Grouped:
             outcomes = await self._outcomes([work for work, _ in group])
             for (_, answer), outcome in zip(group, outcomes, strict=True):
                 _settle(answer, outcome)
+        self._busy -= 1  # here, not when the task is done: who was just answered may ask again before that
 
     async def _outcomes(self, works: list[Work]) -> list[Outcome]:
         try:

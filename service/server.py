@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 
 import uvicorn
@@ -37,6 +38,12 @@ class Server(uvicorn.Server):
         """Answer until SIGTERM or SIGINT, as the only thing that this process does."""
         configure_logs()
         super().run(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Spare the garbage collector what lives as long as the process: looking through it takes 0.1 s each time."""
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End runs first: uvicorn would wait for open streams, then cut them."""

@@ -60,6 +60,8 @@ class Settings(BaseSettings):
     """Reward from which an episode becomes an experience."""
     trusted_role: KeyRole = KeyRole.OPERATOR
     """Least role whose feedback may create experiences."""
+    key_seconds: float = Field(default=1.0, ge=0.0)
+    """How long a key is believed without asking the ledger: a key that another process revoked works so much longer."""
     max_runs: int = Field(default=256, ge=1)
     """Runs at the same time; more are answered 503 `busy`."""
     max_versions: int = Field(default=8, ge=3)

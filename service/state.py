@@ -9,6 +9,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from agents.toolsets import Toolbox
+from service.auth import Callers
 from service.books import BooksAsync
 from service.chat.service import ChatDesk
 from service.feedback.service import FeedbackDesk
@@ -34,6 +35,7 @@ class State:
     feedback: FeedbackDesk
     rounds: RoundOffice
     keys: KeyRing
+    callers: Callers
     telemetry: Telemetry
     toolbox: Toolbox
 

@@ -15,8 +15,8 @@ from bank.ledger.guard import try_insert
 from bank.ledger.tables.episodes import episodes, turns
 from bank.message import Message
 
-OWNER = select(episodes.c.owner).where(episodes.c.id == bindparam("id"))
-"""Built once: every feedback asks it."""
+OWNERS = select(episodes.c.id, episodes.c.owner).where(episodes.c.id.in_(bindparam("ids", expanding=True)))
+"""Built once: every group of feedback asks it."""
 
 
 class Episodes:
@@ -62,13 +62,21 @@ class Episodes:
         found = self._load(select(episodes).where(episodes.c.id == episode_id))
         return found[0] if found else None
 
+    def get_many(self, ids: Iterable[str]) -> tuple[Episode, ...]:
+        """Those of these episodes that are there, in no order."""
+        return self._load(select(episodes).where(episodes.c.id.in_(list(ids))))
+
     def owner(self, episode_id: str) -> str | None:
         """Whose run it was, without reading it; None for nobody's. Raises `NotFound`."""
-        row = self._connection.execute(OWNER, {"id": episode_id}).first()
-        if row is None:
+        found = self.owners([episode_id])
+        if episode_id not in found:
             raise NotFound(f"there is no episode {episode_id}")
-        owner: str | None = row.owner
-        return owner
+        return found[episode_id]
+
+    def owners(self, ids: Iterable[str]) -> dict[str, str | None]:
+        """Whose runs they were, without reading them: None for nobody's, nothing for those that are not there."""
+        rows = self._connection.execute(OWNERS, {"ids": list(ids)})
+        return {episode_id: owner for episode_id, owner in rows}  # noqa: C416 - rows are no pairs to mypy
 
     def latest(self, limit: int, before: str | None = None) -> tuple[Episode, ...]:
         """Newest first; `before` is the id of the last episode of the previous page."""

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, select, update
+from sqlalchemy.exc import IntegrityError
 
 from bank.feedback import Feedback
 from bank.ledger.errors import IdempotencyConflict, NotFound, SlotTaken
-from bank.ledger.guard import try_insert
+from bank.ledger.many import insert_rows
+from bank.ledger.outcome import Outcome
 from bank.ledger.tables.episodes import episodes
 from bank.ledger.tables.feedback import feedback
 
 # Built once: at thousands a second, composing a statement costs more than running it.
 EPISODE = select(episodes.c.id).where(episodes.c.id == bindparam("episode_id"))
-SAME_KEY = select(feedback).where(
-    feedback.c.rater == bindparam("rater"), feedback.c.idempotency_key == bindparam("idempotency_key")
+# No list of pairs: SQLite reads the whole table for one.
+SAME_KEYS = select(feedback).where(
+    feedback.c.rater.in_(bindparam("raters", expanding=True)),
+    feedback.c.idempotency_key.in_(bindparam("keys", expanding=True)),
 )
-INSERT = insert(feedback)
+COLUMNS = [field.name for field in fields(Feedback)]
+
+Key = tuple[str, ...]
+"""(rater, idempotency key), or what no two verdicts share for one without."""
 
 
 class Feedbacks:
@@ -35,7 +43,28 @@ class Feedbacks:
         """
         if self._connection.execute(EPISODE, {"episode_id": verdict.episode_id}).first() is None:
             raise NotFound(f"there is no episode {verdict.episode_id}")
-        return self._sent_before(verdict) or self._insert(verdict)
+        stored: Feedback = self.add_all([verdict])[0].result()
+        return stored
+
+    def add_all(self, verdicts: Sequence[Feedback]) -> list[Outcome]:
+        """As `add` for each in turn, with two statements in all, for episodes that are known to be there.
+
+        A conflict is that verdict's outcome. Raises `SlotTaken` for a used id, and `InvalidRecord`; the transaction has to end then.
+        """
+        first = self._sent_before(verdicts)
+        outcomes, fresh = list[Outcome](), list[Feedback]()
+        for verdict in verdicts:
+            stored = first.setdefault(_key(verdict), verdict)
+            outcomes.append(_answer(verdict, stored))
+            if stored is verdict:
+                fresh.append(verdict)
+        try:
+            insert_rows(self._connection, feedback, [_values(verdict) for verdict in fresh])
+        except IntegrityError as error:
+            raise SlotTaken(
+                f"there is a feedback with an id of {', '.join(one.id for one in fresh)} already"
+            ) from error
+        return outcomes
 
     def get(self, feedback_id: str) -> Feedback | None:
         """One verdict."""
@@ -55,27 +84,33 @@ class Feedbacks:
             raise NotFound(f"there is no feedback {feedback_id}")
         return found
 
-    def _insert(self, verdict: Feedback) -> Feedback:
-        if try_insert(self._connection, INSERT, asdict(verdict)):
-            return verdict
-        stored = self._sent_before(verdict)
-        if stored is None:
-            raise SlotTaken(f"there is a feedback {verdict.id} already")
-        return stored
-
-    def _sent_before(self, verdict: Feedback) -> Feedback | None:
-        if verdict.idempotency_key is None:
-            return None
-        same_key = {"rater": verdict.rater, "idempotency_key": verdict.idempotency_key}
-        row = self._connection.execute(SAME_KEY, same_key).mappings().first()
-        stored = None if row is None else _feedback(row)
-        if stored is not None and _body(stored) != _body(verdict):
-            raise IdempotencyConflict(f"key {verdict.idempotency_key!r} was used for another body ({stored.id})")
-        return stored
+    def _sent_before(self, verdicts: Sequence[Feedback]) -> dict[Key, Feedback]:
+        """Stored ones by key; among them may be pairs of one verdict's rater and another's key."""
+        named = [verdict for verdict in verdicts if verdict.idempotency_key is not None]
+        if not named:
+            return {}
+        raters, keys = {verdict.rater for verdict in named}, {verdict.idempotency_key for verdict in named}
+        rows = self._connection.execute(SAME_KEYS, {"raters": list(raters), "keys": list(keys)}).mappings()
+        return {_key(stored): stored for stored in map(_feedback, rows)}
 
     def _first(self, query: Select[Any]) -> Feedback | None:
         row = self._connection.execute(query).mappings().first()
         return None if row is None else _feedback(row)
+
+
+def _key(verdict: Feedback) -> Key:
+    return (verdict.rater, verdict.idempotency_key) if verdict.idempotency_key is not None else (verdict.id,)
+
+
+def _answer(verdict: Feedback, stored: Feedback) -> Outcome:
+    if _body(stored) == _body(verdict):
+        return Outcome(stored)
+    used = f"key {verdict.idempotency_key!r} was used for another body ({stored.id})"
+    return Outcome(error=IdempotencyConflict(used))
+
+
+def _values(verdict: Feedback) -> dict[str, Any]:
+    return {name: getattr(verdict, name) for name in COLUMNS}
 
 
 def _body(verdict: Feedback) -> tuple[str, float, str, str]:

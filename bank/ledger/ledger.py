@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.exc import OperationalError
@@ -16,7 +16,7 @@ from bank.ledger.checkpoints import Checkpoints
 from bank.ledger.conversations import Conversations
 from bank.ledger.deployments import Deployments
 from bank.ledger.episodes import Episodes
-from bank.ledger.errors import LedgerUnusable
+from bank.ledger.errors import LedgerError, LedgerUnusable
 from bank.ledger.experiences import Experiences
 from bank.ledger.feedback import Feedbacks
 from bank.ledger.keys import Keys
@@ -64,6 +64,23 @@ class Books:
         )
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk(Generic[T]):
+    """One caller's part of work that the ledger does for many callers with the same few statements."""
+
+    run: Callable[[Books, Sequence[T]], Sequence[Outcome]]
+    """Does all parts, in their order. A refusal is an outcome that wrote nothing. When it raises, nothing of any part is
+    kept; after a `LedgerError` the parts are done one by one."""
+    part: T
+
+
+Work = Callable[[Books], Any] | Bulk[Any]
+"""What shares a transaction with others."""
+
+
 class Ledger:
     """The product's memory, shared by any number of threads and processes."""
 
@@ -102,35 +119,63 @@ class Ledger:
         with self._reader.begin() as connection:
             yield Books.on(connection)
 
-    def write_all(self, works: Sequence[Callable[[Books], Any]]) -> list[Outcome]:
+    def write_all(self, works: Sequence[Work]) -> list[Outcome]:
         """Many pieces of work in one writing transaction; one that raises is undone alone, and its error is its outcome.
 
         Everything else is durable when this returns, or nothing is and this raises.
         """
+        if len(_alike(works)) == 1:  # what has the transaction for itself needs no savepoint: its error ends it
+            try:
+                with self._writer.begin() as connection:
+                    return _done(Books.on(connection), works)
+            except LedgerError:
+                if len(works) == 1:
+                    raise
         with self._writer.begin() as connection:
             return _each(connection, works)
 
-    def read_all(self, works: Sequence[Callable[[Books], Any]]) -> list[Outcome]:
+    def read_all(self, works: Sequence[Work]) -> list[Outcome]:
         """Many pieces of work on one view of the ledger."""
         with self._reader.begin() as connection:
-            return _each(connection, works)
+            return _each(connection, works) if len(works) > 1 else _done(Books.on(connection), works)
 
     def close(self) -> None:
         """Give every idle connection back to the system."""
         self._reader.dispose()
 
 
-def _each(connection: Connection, works: Sequence[Callable[[Books], Any]]) -> list[Outcome]:
+def _each(connection: Connection, works: Sequence[Work]) -> list[Outcome]:
     books = Books.on(connection)
-    return [_one(connection, books, work) for work in works]
+    outcomes: dict[int, Outcome] = {}
+    for places in _alike(works):
+        outcomes.update(zip(places, _one(connection, books, [works[place] for place in places]), strict=True))
+    return [outcomes[place] for place in range(len(works))]
 
 
-def _one(connection: Connection, books: Books, work: Callable[[Books], Any]) -> Outcome:
+def _alike(works: Sequence[Work]) -> list[list[int]]:
+    """Places of the pieces that can be done together."""
+    found: dict[Any, list[int]] = {}
+    for place, work in enumerate(works):
+        found.setdefault(work.run if isinstance(work, Bulk) else place, []).append(place)
+    return list(found.values())
+
+
+def _one(connection: Connection, books: Books, works: Sequence[Work]) -> list[Outcome]:
+    """Pieces that are alike, together; or one by one, when the ledger refuses one of them."""
     try:
         with connection.begin_nested():
-            return Outcome(work(books))
-    except Exception as error:  # noqa: BLE001 - not handled here: handed to the one who asked for this work
-        return Outcome(error=error)
+            return _done(books, works)
+    except Exception as error:  # noqa: BLE001 - not handled here: handed to those who asked for this work
+        if len(works) == 1 or not isinstance(error, LedgerError):
+            return [Outcome(error=error)] * len(works)
+    return [outcome for work in works for outcome in _one(connection, books, [work])]
+
+
+def _done(books: Books, works: Sequence[Work]) -> list[Outcome]:
+    first = works[0]
+    if not isinstance(first, Bulk):
+        return [Outcome(first(books))]
+    return list(first.run(books, [work.part for work in works if isinstance(work, Bulk)]))
 
 
 def _open_sqlite(address: URL, lock_seconds: float, pool_size: int) -> tuple[Engine, Engine]:

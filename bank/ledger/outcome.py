@@ -13,3 +13,9 @@ class Outcome:
     value: Any = None
     error: Exception | None = None
     """Set when the work raised; nothing that it wrote was kept."""
+
+    def result(self) -> Any:
+        """The value, or the error raised."""
+        if self.error is not None:
+            raise self.error
+        return self.value

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 
 import aiohttp
+import uvloop
 from sqlalchemy import create_engine, select
 
 from bank.ledger.tables.feedback import feedback
 from benchmarks.chaos.gateway import Gateway
 from benchmarks.chaos.setting import Setting
+from benchmarks.line import Broken, Line
 
 EPISODES = 50
 PAUSE_SECONDS = 0.05
@@ -33,12 +36,17 @@ class Tally:
     """Requests without an answer; each was sent again under its key."""
     up_seconds: float = 0.0
     """Time with a gateway that answers."""
+    gateway_cpu: float = 0.0
+    """Processor seconds of the gateway in that time."""
+    own_cpu: float = 0.0
+    """Processor seconds of the generator in all."""
 
 
 def feedback_drill(setting: Setting, *, kill: bool) -> dict[str, float]:
     """Keys acknowledged, stored and doubled; rate over the time in which a gateway was up."""
-    with Gateway(setting.folder, setting.ledger_url) as gateway:
-        tally, kills = asyncio.run(_load(setting, gateway, kill=kill))
+    loop = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    with Gateway(setting.folder, setting.ledger_url) as gateway, loop as runner:
+        tally, kills = runner.run(_load(setting, gateway, kill=kill))
     stored = Counter(stored_keys(setting.ledger_url))
     return {
         "feedback_acknowledged": len(tally.acknowledged),
@@ -47,6 +55,8 @@ def feedback_drill(setting: Setting, *, kill: bool) -> dict[str, float]:
         "feedback_refused": sum(tally.refused.values()),
         "feedback_resent": tally.broken,
         "feedback_per_s": len(tally.acknowledged) / tally.up_seconds,
+        "gateway_cpu_ms": 1000 * tally.gateway_cpu / max(1, len(tally.acknowledged)),
+        "generator_cpu_share": tally.own_cpu / tally.up_seconds,
         "kills": kills,
     }
 
@@ -63,54 +73,49 @@ def stored_keys(url: str) -> list[str]:
 async def _load(setting: Setting, gateway: Gateway, *, kill: bool) -> tuple[Tally, int]:
     tally = Tally()
     over = asyncio.Event()
-    connector = aiohttp.TCPConnector(limit=setting.senders)
-    async with aiohttp.ClientSession(gateway.url, headers=gateway.headers, connector=connector) as session:
-        episodes = await _episodes(session)
-        senders = [
-            asyncio.create_task(_send(session, episodes, f"s{number}", tally, over))
-            for number in range(setting.senders)
-        ]
-        kills = await _disturb(setting, gateway, tally, kill=kill)
-        over.set()
-        await asyncio.gather(*senders)
+    episodes = await _episodes(gateway)
+    senders = [
+        asyncio.create_task(_send(gateway, episodes, f"s{number}", tally, over)) for number in range(setting.senders)
+    ]
+    before = time.process_time()
+    kills = await _disturb(setting, gateway, tally, kill=kill)
+    tally.own_cpu = time.process_time() - before
+    over.set()
+    await asyncio.gather(*senders)
     return tally, kills
 
 
-async def _episodes(session: aiohttp.ClientSession) -> list[str]:
+async def _episodes(gateway: Gateway) -> list[str]:
     found = []
-    for _ in range(EPISODES):
-        async with session.post("/v1/agent/runs", json={"input": "please cancel order 17"}) as answer:
-            answer.raise_for_status()
-            found.append((await answer.json())["id"])
+    async with aiohttp.ClientSession(gateway.url, headers=gateway.headers) as session:
+        for _ in range(EPISODES):
+            async with session.post("/v1/agent/runs", json={"input": "please cancel order 17"}) as answer:
+                answer.raise_for_status()
+                found.append((await answer.json())["id"])
     return found
 
 
-async def _send(
-    session: aiohttp.ClientSession, episodes: list[str], name: str, tally: Tally, over: asyncio.Event
-) -> None:
-    number = 0
+async def _send(gateway: Gateway, episodes: list[str], name: str, tally: Tally, over: asyncio.Event) -> None:
+    """One verdict after the other; what got no answer is sent again under its key, over a new connection."""
+    number, line = 0, None
     while not over.is_set():
-        body = {"episode_id": episodes[number % len(episodes)], "value": 0.5, "idempotency_key": f"{name}-{number}"}
-        status = await _status(session, body)
-        if status == CREATED:
-            tally.acknowledged.append(str(body["idempotency_key"]))
-            number += 1
-        elif status is None:
+        key = f"{name}-{number}"
+        body = {"episode_id": episodes[number % len(episodes)], "value": 0.5, "idempotency_key": key}
+        try:
+            line = line or await Line.open(gateway.url, "/feedback", gateway.headers)
+            status, _ = await line.post(json.dumps(body).encode())
+        except (Broken, OSError):
+            line = None
             tally.broken += 1
             await asyncio.sleep(PAUSE_SECONDS)
+            continue
+        number += 1
+        if status == CREATED:
+            tally.acknowledged.append(key)
         else:
             tally.refused[status] += 1
-            number += 1
-
-
-async def _status(session: aiohttp.ClientSession, body: dict[str, object]) -> int | None:
-    """None when the connection ended without an answer."""
-    try:
-        async with session.post("/feedback", json=body) as answer:
-            await answer.read()
-            return answer.status
-    except (aiohttp.ClientError, TimeoutError, ConnectionError):
-        return None
+    if line is not None:
+        line.close()
 
 
 async def _disturb(setting: Setting, gateway: Gateway, tally: Tally, *, kill: bool) -> int:
@@ -118,9 +123,10 @@ async def _disturb(setting: Setting, gateway: Gateway, tally: Tally, *, kill: bo
     kills = 0
     while tally.up_seconds < setting.seconds:
         wanted = setting.rng.uniform(*KILL_BETWEEN) if kill else setting.seconds
-        began = time.monotonic()
+        began, before = time.monotonic(), gateway.cpu_seconds()
         await asyncio.sleep(min(wanted, setting.seconds - tally.up_seconds))
         tally.up_seconds += time.monotonic() - began
+        tally.gateway_cpu += gateway.cpu_seconds() - before
         if kill and tally.up_seconds < setting.seconds:
             gateway.kill()
             gateway.start()

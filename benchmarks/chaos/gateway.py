@@ -68,6 +68,11 @@ class Gateway:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=READY_SECONDS)
 
+    def cpu_seconds(self) -> float:
+        """Processor time that the running process has used (Linux)."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     @property
     def url(self) -> str:
         """Where it answers."""

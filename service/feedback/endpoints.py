@@ -9,11 +9,13 @@ from service.body import StrictRoute
 from service.errors import ERRORS, RETRY_AFTER, ServiceError
 from service.feedback.schemas import FeedbackReply, FeedbackRequest
 from service.state import Room
+from service.thin import ThinRoute
 
 router = APIRouter(prefix="/feedback", tags=["feedback"], route_class=StrictRoute, responses=ERRORS)
+hot = APIRouter(prefix="/feedback", tags=["feedback"], route_class=ThinRoute, responses=ERRORS)
 
 
-@router.post("", status_code=201)
+@hot.post("", status_code=201)
 async def give_feedback(body: FeedbackRequest, room: Room, caller: User) -> FeedbackReply:
     """Judge an episode; 201 means that the verdict is on disk."""
     playing = room.runs.playing(body.episode_id)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bank.api_key import KeyRole
 from bank.feedback import Feedback
 from bank.ids import new_id
-from bank.ledger.errors import NotFound
 from bank.ledger.ledger import Books
+from bank.ledger.outcome import Outcome
 from bank.remember import remember
 from service.auth import Caller
 from service.books import BooksAsync
@@ -33,6 +34,14 @@ class Trust:
         return caller.is_operator or self.least_role is KeyRole.USER
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A verdict on its way to the ledger."""
+
+    row: Feedback
+    caller: Caller
+
+
 class FeedbackDesk:
     """The rules of feedback."""
 
@@ -54,7 +63,7 @@ class FeedbackDesk:
             created_at=datetime.now(UTC),
             idempotency_key=body.idempotency_key,
         )
-        stored = await self._books.write(lambda books: self._store(books, sent, caller))
+        stored: Feedback = await self._books.write_part(self._store, Sent(sent, caller))
         if stored.id == sent.id:
             self._telemetry.count_feedback(SUCCESS if body.metric == SUCCESS else "other")
         return stored
@@ -63,21 +72,21 @@ class FeedbackDesk:
         """The retracted row; again gives the same row. Raises `ServiceError` 404."""
         return await self._books.write(lambda books: self._withdraw(books, feedback_id, caller))
 
-    def _store(self, books: Books, sent: Feedback, caller: Caller) -> Feedback:
-        if not self._sees(books, sent.episode_id, caller):
-            raise ServiceError(404, "unknown_episode", "there is no such episode")
-        stored = books.feedback.add(sent)
-        if stored.id == sent.id and self._vouches(stored):
-            episode = books.episodes.get(sent.episode_id)
-            if episode is not None:
-                remember(books, episode, stored.value, self._trust.success_threshold, stored.created_at)
-        return stored
+    def _store(self, books: Books, sent: Sequence[Sent]) -> list[Outcome]:
+        owners = books.episodes.owners({one.row.episode_id for one in sent})
+        rows = [
+            one.row for one in sent if one.row.episode_id in owners and one.caller.may_see(owners[one.row.episode_id])
+        ]
+        outcomes = dict(zip([row.id for row in rows], books.feedback.add_all(rows), strict=True))
+        self._remember(books, [row for row in rows if outcomes[row.id].value is row and self._vouches(row)])
+        return [outcomes.get(one.row.id) or _unknown_episode() for one in sent]
 
-    def _sees(self, books: Books, episode_id: str, caller: Caller) -> bool:
-        try:
-            return caller.may_see(books.episodes.owner(episode_id))
-        except NotFound:
-            return False
+    def _remember(self, books: Books, praise: Iterable[Feedback]) -> None:
+        """What an episode leaves behind, at its first praise."""
+        first = {row.episode_id: row for row in reversed([*praise])}
+        for episode in books.episodes.get_many(first) if first else ():
+            row = first[episode.id]
+            remember(books, episode, row.value, self._trust.success_threshold, row.created_at)
 
     def _withdraw(self, books: Books, feedback_id: str, caller: Caller) -> Feedback:
         found = books.feedback.get(feedback_id)
@@ -100,3 +109,7 @@ class FeedbackDesk:
     def _vouches(self, row: Feedback) -> bool:
         counts = row.trusted and row.metric == SUCCESS and row.retracted_at is None
         return counts and row.value >= self._trust.success_threshold
+
+
+def _unknown_episode() -> Outcome:
+    return Outcome(error=ServiceError(404, "unknown_episode", "there is no such episode"))

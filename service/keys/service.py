@@ -10,7 +10,7 @@ from pathlib import Path
 from bank.api_key import ApiKey, KeyRole
 from bank.ids import new_id
 from bank.ledger.ledger import Books
-from service.auth import Caller, new_secret, secret_hash
+from service.auth import Caller, Callers, new_secret, secret_hash
 from service.books import BooksAsync
 from service.errors import ServiceError
 
@@ -22,8 +22,9 @@ SERVICE = "service"
 class KeyRing:
     """The rules of keys."""
 
-    def __init__(self, books: BooksAsync) -> None:
+    def __init__(self, books: BooksAsync, callers: Callers) -> None:
         self._books = books
+        self._callers = callers
 
     async def make(self, role: KeyRole, label: str, actor: str) -> tuple[ApiKey, str]:
         """The stored key and its secret."""
@@ -47,6 +48,7 @@ class KeyRing:
             books.audit.add(caller.id, "key.revoked", key_id, {}, now)
 
         await self._books.write(write)
+        self._callers.forget()
 
     async def first_operator(self, folder: Path | None) -> None:
         """On the first start: make an operator's key, print it once, and leave it in `folder` if there is one.

@@ -82,3 +82,30 @@ def test_an_id_is_used_once(lived: Ledger):
     add(lived, feedback(id="fb_1"))
     with pytest.raises(SlotTaken):
         add(lived, feedback(id="fb_1"))
+
+
+def test_a_group_is_stored_as_if_each_came_alone(lived: Ledger):
+    before = add(lived, feedback(idempotency_key="old"))
+    group = [
+        feedback(idempotency_key="old"),
+        feedback(idempotency_key="new", value=1.0),
+        feedback(idempotency_key="new", value=1.0, created_at=later(3)),
+        feedback(idempotency_key="new", value=0.0),
+        feedback(idempotency_key="new", rater="key_2", value=0.0),
+        feedback(idempotency_key="old", rater="key_3", value=0.0),
+        feedback(),
+        feedback(episode_id="ep_2"),
+    ]
+    with lived.write() as books:
+        outcomes = books.feedback.add_all(group)
+    assert [outcome.value for outcome in outcomes] == [before, group[1], group[1], None, *group[4:]]
+    assert isinstance(outcomes[3].error, IdempotencyConflict)
+    assert of_episode(lived) == (before, group[1], *group[4:7])
+    with lived.write() as books:
+        assert books.feedback.add_all([]) == []
+
+
+def test_a_group_with_an_unfit_verdict_is_not_stored(lived: Ledger):
+    with pytest.raises(InvalidRecord), lived.write() as books:
+        books.feedback.add_all([feedback(), feedback(comment="a\0b")])
+    assert of_episode(lived) == ()

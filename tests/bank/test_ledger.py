@@ -13,7 +13,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, text
 
 from bank.ledger.errors import LedgerUnusable, SchemaTooNew, SlotTaken
-from bank.ledger.ledger import Books, Ledger
+from bank.ledger.ledger import Books, Bulk, Ledger
+from bank.ledger.outcome import Outcome
 from bank.ledger.schema import METADATA
 from tests.bank.records import NOW, episode
 
@@ -123,6 +124,47 @@ def test_shared_transaction_undoes_what_raises_and_keeps_the_rest(ledger: Ledger
     assert [type(outcome.error) for outcome in outcomes] == [LookupError, type(None), SlotTaken]
     (seen,) = ledger.read_all([lambda books: [line.actor for line in books.audit.latest(10)]])
     assert seen.value == ["b"]
+
+
+def test_parts_of_one_kind_are_done_together_and_apart_when_one_is_refused(ledger: Ledger):
+    calls: list[tuple[str, ...]] = []
+
+    def note_all(books: Books, actors: Sequence[str]) -> list[Outcome]:
+        calls.append(tuple(actors))
+        for actor in actors:
+            books.audit.add(actor, "did", "something", {}, NOW)
+        if "late" in actors:
+            raise SlotTaken("late")
+        return [Outcome(actor.upper()) for actor in actors]
+
+    def alone(books: Books) -> str:
+        books.audit.add("alone", "did", "something", {}, NOW)
+        return "alone"
+
+    together = ledger.write_all([Bulk(note_all, "a"), Bulk(note_all, "b")])
+    assert [outcome.value for outcome in together] == ["A", "B"]
+    assert calls == [("a", "b")]
+    mixed = ledger.write_all([Bulk(note_all, "c"), alone, Bulk(note_all, "late")])
+    assert [outcome.value for outcome in mixed] == ["C", "alone", None]
+    assert isinstance(mixed[2].error, SlotTaken)
+    only = ledger.write_all([Bulk(note_all, "late"), Bulk(note_all, "d")])
+    assert [outcome.value for outcome in only] == [None, "D"]
+    with ledger.read() as books:
+        assert sorted(line.actor for line in books.audit.latest(10)) == ["a", "alone", "b", "c", "d"]
+
+
+def test_fault_that_is_no_refusal_is_everybodys(ledger: Ledger):
+    calls: list[int] = []
+
+    def broken(_: Books, parts: Sequence[int]) -> list[Outcome]:
+        calls.append(len(parts))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ledger.write_all([Bulk(broken, 1), Bulk(broken, 2)])
+    outcomes = ledger.write_all([Bulk(broken, 1), Bulk(broken, 2), lambda books: books.audit.latest(1)])
+    assert [type(outcome.error) for outcome in outcomes] == [ZeroDivisionError, ZeroDivisionError, type(None)]
+    assert calls == [2, 2]
 
 
 def test_what_was_committed_is_there_after_opening_again(url: str):

@@ -101,3 +101,18 @@ def test_no_more_connections_than_the_pool_has_and_all_come_back(database: str):
         ledger.close()
     engine.dispose()
     assert max(seen) == 2
+
+
+def test_connection_that_the_server_closed_while_it_lay_idle_is_replaced(database: str):
+    ledger = Ledger.open(database)
+    with ledger.read() as books:
+        books.audit.latest(1)
+    engine = create_engine(database)
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with engine.connect() as connection:
+        assert connection.execute(text(f"SELECT count(pg_terminate_backend(pid)) {others}")).scalar_one() == 1
+    engine.dispose()
+    time.sleep(postgres.TESTED_AFTER_SECONDS)
+    with ledger.read() as books:
+        assert books.audit.latest(1) == ()
+    ledger.close()

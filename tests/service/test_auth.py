@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
+from datetime import UTC, datetime
 
 import httpx
+import pytest
 
 from agents.scripted import ScriptedEngine
 from bank.api_key import KeyRole
 from service.app import create_app
-from service.auth import OPEN_PATHS, secret_hash
+from service.auth import OPEN_PATHS, Callers, secret_hash
+from service.errors import ServiceError
 from service.jobs import MemoryJobs
 from service.settings import Settings
 
@@ -82,9 +86,8 @@ async def test_operator_calls_above_are_all_there_are(serve):
         paths = service.app.openapi()["paths"]
 
     listed = {(method.upper(), path) for path, verbs in paths.items() for method in verbs}
-    open_to_users = {
-        entry for entry in listed if entry[1].startswith(("/v1/agent", "/v1/chat", "/v1/models", "/feedback"))
-    }
+    users = ("/v1/agent", "/v1/chat", "/v1/models", "/v1/toolsets", "/feedback")
+    open_to_users = {entry for entry in listed if entry[1].startswith(users)}
     probes = {entry for entry in listed if entry[1] in OPEN_PATHS}
     assert len(listed - open_to_users - probes) == len(OPERATOR_CALLS)
 
@@ -102,6 +105,40 @@ async def test_made_key_works_until_it_is_revoked_and_only_its_hash_is_stored(se
         assert (before.status_code, revoked.status_code, after.status_code) == (200, 200, 401)
         assert stored.hash == secret_hash(made["key"])
         assert made["key"] not in str(service.read(lambda books: books.audit.latest(10)))
+
+
+class Clock:
+    """Moves when told."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_key_revoked_elsewhere_is_believed_no_longer_than_stated(serve):
+    async with serve() as service:
+        clock = Clock()
+        callers = Callers(service.state.books, 1.0, clock)
+        assert (await callers.identify("Bearer rk_user")).id == "key_rk_user"
+        service.write(lambda books: books.keys.revoke("key_rk_user", datetime.now(UTC)))
+        clock.now += 0.5
+        assert (await callers.identify("Bearer rk_user")).id == "key_rk_user"
+        clock.now += 0.5
+        with pytest.raises(ServiceError):
+            await callers.identify("Bearer rk_user")
+
+
+async def test_revocation_during_a_look_up_is_not_forgotten(serve):
+    async with serve() as service:
+        callers = Callers(service.state.books, 60.0)
+        looking = asyncio.create_task(callers.identify("Bearer rk_user"))
+        await asyncio.sleep(0)  # it has asked, and has no answer yet
+        callers.forget()
+        assert (await looking).id == "key_rk_user"
+        service.write(lambda books: books.keys.revoke("key_rk_user", datetime.now(UTC)))
+        with pytest.raises(ServiceError):
+            await callers.identify("Bearer rk_user")
 
 
 async def test_last_operators_key_can_not_be_revoked(serve):

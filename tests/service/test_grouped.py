@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from bank.ledger.ledger import Work
 from bank.ledger.outcome import Outcome
-from service.grouped import LARGEST, Grouped, Work
+from service.grouped import LARGEST, Grouped
 
 
 class Desk:
@@ -70,3 +71,9 @@ async def test_cancelled_caller_leaves_its_neighbours_alone() -> None:
     assert await other == 1
     with pytest.raises(asyncio.CancelledError):
         await one
+
+
+async def test_who_asks_again_right_after_an_answer_is_answered() -> None:
+    grouped = Grouped(lambda works: [Outcome(number) for number, _ in enumerate(works)], 1)
+    async with asyncio.timeout(10):
+        assert [await grouped.ask(lambda _: None) for _ in range(3)] == [0, 0, 0]
