@@ -21,6 +21,7 @@ from trainer.compare.bank import Bank, fill, opened
 from trainer.compare.behaviour import behaviour
 from trainer.compare.plan import Run
 from trainer.compare.teacher import DIGEST, TEACHER, Teacher
+from trainer.composers.shipped import composer_key, shipped_composer
 from trainer.durable import replace_file
 from trainer.errors import LearningError
 from trainer.gate.evaluate import Bench, evaluate
@@ -63,8 +64,6 @@ class Track:
     seconds: float = 0.0
     curve: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, float]] = field(default_factory=list)
-    teacher: dict[str, float] | None = None
-    """Held-out figures of the base with latents at the end; None for methods without."""
     error: str | None = None
 
 
@@ -95,7 +94,6 @@ def result_of(place: Place, run: Run, told: Told) -> dict[str, Any]:
         "bank": {"rollouts": bank.rollouts, "experiences": len(bank.snapshot)},
         "seconds": track.seconds,
         "error": track.error,
-        "teacher": track.teacher,
         "curve": track.curve,
         "steps": track.steps,
     }
@@ -129,8 +127,6 @@ class _Walk:
                 self._library.prepare(t for s in range(config.steps) for t in draw_tasks(self._environment, config, s))
                 while track.step < config.steps:
                     self._step(pupil, track)
-                if pupil.composing is not None:
-                    track.teacher = self._teacher(pupil, pupil.composing)
             except LearningError as error:
                 track.error = f"{type(error).__name__}: {error}"
                 self._told(f"{self._run.key}: stopped, {track.error}")
@@ -152,6 +148,9 @@ class _Walk:
         if known is not None:
             lopd.load_composer(known)
             return
+        shipped = shipped_composer(composer_key(pupil.backbone, pupil.config.lopd.composer))
+        if shipped is not None and not self._run.arm.fresh:
+            lopd.equipment.composer.load(shipped)
         self._told(f"{self._run.key}: cold start, {pupil.config.cold_start.steps} steps")
         if not pupil.cold_start(lopd, self._bank.episodes, lambda *_: None):
             raise LearningError(f"a bank of {len(self._bank.snapshot)} is too small for {lopd.references} references")
@@ -162,6 +161,7 @@ class _Walk:
             self._bank.snapshot.digest,
             self._run.seed,
             self._run.arm.self_retrieval,
+            self._run.arm.fresh,
             config.cold_start.model_dump(),
         ]
         return json.dumps([*said, config.lopd.composer.model_dump(), config.lopd.normalisation])
@@ -184,6 +184,8 @@ class _Walk:
         pupil.adopt(version)
         point = {"rollouts": track.rollouts, **self._seen(pupil, pupil.engine, version)}
         pupil.engine.retire(version.name)
+        if pupil.composing is not None:
+            point |= self._teacher(pupil, pupil.composing)
         track.curve.append(point)
         self._told(
             f"{self._run.key}: {track.step}/{config.steps} steps, {track.rollouts} rollouts, "
@@ -191,12 +193,13 @@ class _Walk:
         )
 
     def _teacher(self, pupil: Pupil, lopd: Lopd) -> dict[str, float]:
+        """Held-out figures of the base with the latents of now."""
         engine = Teacher(pupil.backbone, lopd, self._library)
         found = self._seen(pupil, engine, Version(TEACHER, DIGEST))
         self._told(
             f"{self._run.key}: teacher with latents, reward {found['reward']:.3f}, success {found['success']:.3f}"
         )
-        return found
+        return {f"teacher_{name}": found[name] for name in ("reward", "success")}
 
     def _seen(self, pupil: Pupil, engine: Engine, version: Version) -> dict[str, float]:
         """Held-out figures of one policy."""

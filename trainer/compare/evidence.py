@@ -67,6 +67,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         "rollouts": float(np.mean([point["rollouts"] for point in last])) if last else 0.0,
         "seconds": float(np.mean([result["seconds"] for result in results])),
         "final": figures,
+        "final_rewards": [point["reward"] for point in last],
         "teacher": teacher(results),
         "reward": curve_of(results, "reward"),
         "success": curve_of(results, "success"),
@@ -75,13 +76,11 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def teacher(results: Sequence[Result]) -> dict[str, dict[str, float]]:
-    """Held-out figures of the teacher with latents after the last step; empty for methods without."""
-    seen = [result["teacher"] for result in results if result.get("teacher")]
-    if not seen:
+def teacher(results: Sequence[Result]) -> dict[str, list[dict[str, float]]]:
+    """Held-out curves of the teacher with latents; empty for methods without."""
+    if not all(result["curve"] and "teacher_reward" in result["curve"][-1] for result in results):
         return {}
-    spreads = {name: interval([each[name] for each in seen]) for name in ("reward", "success")}
-    return {name: {"mean": mean, "low": low, "high": high} for name, (mean, low, high) in spreads.items()}
+    return {name: curve_of(results, f"teacher_{name}") for name in ("reward", "success")}
 
 
 def learning(results: Sequence[Result]) -> dict[str, list[float]]:
@@ -114,5 +113,20 @@ def targets(arms: Sequence[Mapping[str, Any]], against: Sequence[str] = ("grpo",
             needed = rollouts_to(arm["reward"], reward["mean"])
             with_bank = None if needed is None else needed + (arm["bank_rollouts"] if arm["uses_bank"] else 0.0)
             share = None if needed is None or not spent else needed / spent
-            found[name]["arms"][arm["label"]] = {"rollouts": needed, "with_bank": with_bank, "share": share}
+            found[name]["arms"][arm["label"]] = {
+                "rollouts": needed,
+                "with_bank": with_bank,
+                "share": share,
+                "ahead": ahead(arm, by_label[name]),
+            }
     return found
+
+
+def ahead(arm: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, float] | None:
+    """By how much an arm's final reward is above another's, seed by seed; None where their seeds differ."""
+    if arm["seeds"] != other["seeds"] or not len(arm["final_rewards"]) == len(other["final_rewards"]) == len(
+        arm["seeds"]
+    ):
+        return None
+    mean, low, high = interval(np.subtract(arm["final_rewards"], other["final_rewards"]).tolist())
+    return {"mean": mean, "low": low, "high": high}

@@ -34,7 +34,7 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     "smoke": Size(2, 1, 4, 64, (1.0,), 1, 2),
-    "small": Size(8, 4, 64, 800, (0.5, 1.0), 8, 80),
+    "small": Size(8, 2, 64, 800, (0.5, 1.0), 8, 80),
     "full": Size(48, 8, 208, 1600, (0.25, 0.5, 1.0, 2.0), 24, 320),
 }
 """smoke: seconds. small: under an hour on two cores with all methods and few seeds. full: the table of the README."""
@@ -50,6 +50,8 @@ class Arm:
     """Of the method's settings."""
     self_retrieval: bool = False
     """Let a task read its own trajectories: for the ablation only, a round can't."""
+    fresh: bool = False
+    """Let the cold start begin with random weights, as published, where a composer ships with the base."""
 
     @property
     def note(self) -> str:
@@ -74,21 +76,23 @@ class Run:
     def key(self) -> str:
         """File name: changes with everything that the result depends on."""
         size = [self.size.evaluate_every, self.size.held_out, self.size.bank_rollouts]
-        said = [self.suite, size, self.arm.self_retrieval, self.config.model_dump(mode="json")]
+        said = [self.suite, size, self.arm.self_retrieval, self.arm.fresh, self.config.model_dump(mode="json")]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
         return f"{self.phase}-{self.arm.label}-seed{self.seed}-{digest}"
 
 
-def _lopd(label: str, self_retrieval: bool = False, **settings: Any) -> Arm:
-    return Arm(f"lopd {label}", "lopd", settings, self_retrieval)
+def _lopd(label: str, *, self_retrieval: bool = False, fresh: bool = False, **settings: Any) -> Arm:
+    return Arm(f"lopd {label}", "lopd", settings, self_retrieval, fresh)
 
 
 ABLATIONS: tuple[Arm, ...] = (
+    _lopd("fresh composer", fresh=True),
     _lopd("frozen composer", train_composer=False),
     _lopd("no margin", constrained=False),
     *(_lopd(f"m={m:g}", threshold=m) for m in (0.0, 0.01, 0.02, 0.05, 0.10)),
-    *(_lopd(f"J={j}", composer={"references": j}) for j in (1, 3, 5, 10)),
-    *(_lopd(f"K={k}", composer={"queries": k}) for k in (8, 16, 32, 64)),
+    # a composer ships for one J and K only
+    *(_lopd(f"J={j}", fresh=True, composer={"references": j}) for j in (1, 3, 5, 10)),
+    *(_lopd(f"K={k}", fresh=True, composer={"queries": k}) for k in (8, 16, 32, 64)),
     _lopd("self-retrieval", self_retrieval=True),
     _lopd("anchor sum", anchor_reduction="sum"),
     _lopd("sequential", update="sequential"),

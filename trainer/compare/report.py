@@ -73,14 +73,18 @@ def table(content: Mapping[str, Any]) -> str:
         lines += [
             f"Rollouts to reach {name}'s final mean reward of {target['final_reward']:.3f} ({target['rollouts']:.0f} rollouts):",
             "",
-            "| method | rollouts | share | with the bank's |",
-            "|---|---|---|---|",
+            "| method | rollouts | share | with the bank's | final reward above it, paired by seed |",
+            "|---|---|---|---|---|",
             *(_reach(label, found) for label, found in target["arms"].items()),
             "",
         ]
     lines += [
-        f"{arm['label']}: the teacher with latents itself gets reward {_spread(arm['teacher']['reward'])}, "
-        f"success {_spread(arm['teacher']['success'])}."
+        f"{arm['label']}: the teacher with latents itself gets "
+        + ", ".join(
+            f"{name} {_spread(points[0])} before the first step and {_spread(points[-1])} after the last"
+            for name, points in arm["teacher"].items()
+        )
+        + "."
         for arm in content["arms"]
         if arm["teacher"]
     ]
@@ -106,15 +110,16 @@ def _row(arm: Mapping[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _spread(found: Mapping[str, float]) -> str:
-    return f"{found['mean']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
+def _spread(found: Mapping[str, float], form: str = ".3f") -> str:
+    return f"{found['mean']:{form}} [{found['low']:{form}}, {found['high']:{form}}]"
 
 
-def _reach(label: str, found: Mapping[str, float | None]) -> str:
+def _reach(label: str, found: Mapping[str, Any]) -> str:
+    above = "-" if found["ahead"] is None else _spread(found["ahead"], "+.3f")
     if found["rollouts"] is None:
-        return f"| {label} | not reached | - | - |"
+        return f"| {label} | not reached | - | - | {above} |"
     share = "-" if found["share"] is None else f"{found['share']:.0%}"
-    return f"| {label} | {found['rollouts']:.0f} | {share} | {found['with_bank']:.0f} |"
+    return f"| {label} | {found['rollouts']:.0f} | {share} | {found['with_bank']:.0f} | {above} |"
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -11,6 +11,7 @@ from bank.message import Message, Role, ToolCall
 from trainer.compare.__main__ import main
 from trainer.compare.arm import Place, result_of
 from trainer.compare.behaviour import behaviour
+from trainer.compare.evidence import teacher
 from trainer.compare.plan import SIZES, Arm, run_of
 from trainer.round_config import TINY_ROUND
 
@@ -85,12 +86,16 @@ def test_behaviour_counts_calls_and_repeats(samples):
     assert found == {"steps": 3, "calls_per_step": 1, "repeats": pytest.approx(2 / 3), "reward_per_call": 0.25}
 
 
-def test_a_run_of_lopd_ends_with_its_teacher_on_the_same_tasks(folder):
+def test_a_run_of_lopd_shows_its_teacher_on_the_same_tasks_at_every_look(folder):
     place = Place(folder, model_folder("tiny"), HashingEmbedder())
     size = replace(SIZES["smoke"], steps=1, bank_rollouts=400)
     found = result_of(
         place, run_of(Arm("lopd", "lopd"), "order_desk", 0, size, "final", TINY_ROUND, 1.0), lambda _: None
     )
     assert found["error"] is None
-    assert found["teacher"].keys() == found["curve"][-1].keys() - {"rollouts"}
+    curves = teacher([found])
+    assert (
+        [point["rollouts"] for point in curves["reward"]] == [point["rollouts"] for point in found["curve"]] == [0, 32]
+    )
+    assert all(0 <= point["mean"] <= 1 for points in curves.values() for point in points)
     assert {"margin", "beta", "kl"} <= found["steps"][0].keys()

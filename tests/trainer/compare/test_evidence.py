@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from trainer.compare.evidence import curve_of, interval, rollouts_to, summary, targets
+from trainer.compare.evidence import ahead, curve_of, interval, rollouts_to, summary, targets
 
 
 def result(label, rewards, *, seed=0, error=None):
@@ -48,9 +48,19 @@ def test_targets_count_the_bank_only_for_those_that_read_it():
     assert found.keys() == {"grpo"}
     assert found["grpo"]["final_reward"] == pytest.approx(0.4)
     reached = found["grpo"]["arms"]
-    assert reached["lopd"] == {"rollouts": 32, "with_bank": 132, "share": 0.5}
-    assert reached["grpo"] == {"rollouts": 64, "with_bank": 64, "share": 1.0}
-    assert reached["sdft"] == {"rollouts": None, "with_bank": None, "share": None}
+    counts = {name: [each["rollouts"], each["with_bank"], each["share"]] for name, each in reached.items()}
+    assert counts == {"lopd": [32, 132, 0.5], "grpo": [64, 64, 1.0], "sdft": [None, None, None]}
+    assert reached["lopd"]["ahead"]["mean"] == pytest.approx(0.1)
+
+
+def test_how_far_an_arm_is_ahead_is_paired_by_seed():
+    ours, theirs = (
+        summary([result(label, [0.0, final], seed=seed) for seed, final in enumerate(finals)])
+        for label, finals in (("lopd", [0.5, 0.9]), ("grpo", [0.4, 0.8]))
+    )
+    found = ahead(ours, theirs)
+    assert [found["mean"], found["low"], found["high"]] == pytest.approx([0.1, 0.1, 0.1])
+    assert ahead(ours, summary([result("grpo", [0.0, 0.4])])) is None
 
 
 def test_a_summary_keeps_errors_and_what_the_steps_reported():
