@@ -18,6 +18,8 @@ class Telemetry:
         self._requests = Counter(
             "ratchet_http_requests", "HTTP responses", ("method", "route", "status"), registry=self.registry
         )
+        self._by_response: dict[tuple[str, str, int], Counter] = {}
+        """Finding a counter by its labels costs more than counting."""
         self._runs = Counter("ratchet_runs", "Recorded runs", ("policy", "stop_reason"), registry=self.registry)
         self._cut = Counter("ratchet_tool_results_cut", "Tool results cut for the prompt", registry=self.registry)
         self._steps = Counter("ratchet_steps", "Model calls of recorded runs", ("policy",), registry=self.registry)
@@ -43,7 +45,10 @@ class Telemetry:
 
     def count_request(self, method: str, route: str, status: int) -> None:
         """One HTTP response."""
-        self._requests.labels(method, route, status).inc()
+        key = method, route, status
+        if key not in self._by_response:
+            self._by_response[key] = self._requests.labels(*key)
+        self._by_response[key].inc()
 
     def count_run(self, episode: Episode) -> None:
         """One recorded episode."""
