@@ -25,7 +25,7 @@ from service.auth import Authenticate, Callers
 from service.bank.endpoints import router as bank
 from service.body import BodyLimit
 from service.books import BooksAsync
-from service.chat.endpoints import router as chat
+from service.chat.endpoints import hot as chat
 from service.chat.service import ChatDesk
 from service.checkpoints.endpoints import router as checkpoints
 from service.deployment.endpoints import router as deployment
@@ -54,8 +54,8 @@ from service.thin import ThinApi
 from service.toolsets.endpoints import router as toolsets
 from service.worlds import Worlds
 
-ROUTERS = (run_routes, chat, models, toolsets, feedback, rounds, checkpoints, deployment, bank, audit, keys, health)
-HOT = (verdicts,)
+ROUTERS = (run_routes, models, toolsets, feedback, rounds, checkpoints, deployment, bank, audit, keys, health)
+HOT = (verdicts, chat)
 MAX_BATCH = 64
 
 

@@ -24,10 +24,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.body import parse_json
 
 JSON = "application/json"
-GIVEN: Mapping[str, Callable[[Scope], Any]] = {
+GIVEN: Mapping[str, Callable[[Scope, Receive], Any]] = {
     "request": Request,
-    "room": lambda scope: scope["app"].state.ratchet,
-    "caller": lambda scope: scope["state"]["caller"],
+    "room": lambda scope, _: scope["app"].state.ratchet,
+    "caller": lambda scope, _: scope["state"]["caller"],
 }
 """What an endpoint may ask for by name, beside its `body`."""
 
@@ -45,7 +45,7 @@ class ThinRoute(APIRoute):
         """ASGI, without looking at method and path."""
         scope["route"] = self
         body = self._read(scope, await _whole(receive))
-        reply = await self.endpoint(body=body, **{name: give(scope) for name, give in self._given.items()})
+        reply = await self.endpoint(body=body, **{name: give(scope, receive) for name, give in self._given.items()})
         if not isinstance(reply, Response):
             reply = Response(reply.model_dump_json(), self.status_code or 200, media_type=JSON)
         await reply(scope, receive, send)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, insert, select, update
 
 from bank.ledger.guard import try_insert
+from bank.ledger.many import insert_rows
 from bank.ledger.tables.conversations import conversations, tool_results
 from bank.ledger.tables.episodes import episodes
+
+PLACE = ("episode_id", "owner", "fingerprint")
 
 
 class Conversations:
@@ -23,6 +26,10 @@ class Conversations:
         if not try_insert(self._connection, insert(conversations).values(row)):
             mine = conversations.c.episode_id == episode_id
             self._connection.execute(update(conversations).where(mine).values(fingerprint=fingerprint))
+
+    def begin(self, places: Sequence[tuple[str, str, str]]) -> None:
+        """Remember new conversations: (episode, owner, fingerprint) of each."""
+        insert_rows(self._connection, conversations, [dict(zip(PLACE, place, strict=True)) for place in places])
 
     def find(self, owner: str, fingerprint: str) -> str | None:
         """The newest episode of this owner that looks so."""

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, select, tuple_, update
+from sqlalchemy.exc import IntegrityError
 
 from bank.episode import Episode, Turn
 from bank.ledger.conversations import Conversations
 from bank.ledger.errors import InvalidRecord, NotFound, SlotTaken
-from bank.ledger.guard import try_insert
+from bank.ledger.many import insert_rows
 from bank.ledger.tables.episodes import episodes, turns
 from bank.message import Message
 
@@ -27,15 +28,21 @@ class Episodes:
 
     def add(self, episode: Episode) -> None:
         """Store a run. Raises `InvalidRecord` when it can't be read back exactly, `SlotTaken` for a used id."""
-        for turn in episode.turns:
-            _check_aligned(episode.id, turn)
-        if not try_insert(self._connection, insert(episodes).values(_episode_values(episode))):
-            raise SlotTaken(f"there is an episode {episode.id} already")
-        rows = [_turn_values(episode.id, position, turn) for position, turn in enumerate(episode.turns)]
-        if rows:
-            self._connection.execute(insert(turns), rows)
-        if episode.whole_results:
-            Conversations(self._connection).keep_results(episode.id, episode.whole_results)
+        self.add_all([episode])
+
+    def add_all(self, runs: Sequence[Episode]) -> None:
+        """Store runs with two statements in all. Raises as `add`; the transaction has to end then."""
+        for episode in runs:
+            for turn in episode.turns:
+                _check_aligned(episode.id, turn)
+        rows = [_turn_values(run.id, position, turn) for run in runs for position, turn in enumerate(run.turns)]
+        try:
+            insert_rows(self._connection, episodes, [_episode_values(episode) for episode in runs])
+            insert_rows(self._connection, turns, rows)
+            for run in runs:
+                Conversations(self._connection).keep_results(run.id, run.whole_results)
+        except IntegrityError as error:
+            raise SlotTaken(f"there is an episode among {', '.join(run.id for run in runs)} already") from error
 
     def extend(self, episode: Episode, known: int) -> None:
         """Store how a conversation went on: its turns from number `known` on, what answered the turn before, its end.
@@ -55,7 +62,7 @@ class Episodes:
         answers = _wire(episode.turns[known - 1].observations)
         self._connection.execute(update(turns).where(last).values(observations=answers))
         rows = [_turn_values(episode.id, known + extra, turn) for extra, turn in enumerate(episode.turns[known:])]
-        self._connection.execute(insert(turns), rows)
+        insert_rows(self._connection, turns, rows)
 
     def get(self, episode_id: str) -> Episode | None:
         """One episode."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -16,14 +17,19 @@ from service.client import OPERATOR_KEY
 from service.demo.server import free_port
 
 READY_SECONDS = 60.0
+PROGRAM = ("-m", "service.cli", "up", "--no-worker")
+"""Arguments of the interpreter; the port comes after them."""
 
 
 class Gateway:
-    """One service process without a model (scripted replies) and without a worker."""
+    """One service process without a model (scripted replies) and without a worker, unless another `program` is given."""
 
-    def __init__(self, folder: Path, ledger_url: str, port: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, ledger_url: str, port: int | None = None, program: Sequence[str] = PROGRAM
+    ) -> None:
         self.port = port or free_port()
         self._folder = folder
+        self._program = program
         self._environment = {
             **os.environ,
             "RATCHET_DATA": str(folder),
@@ -41,7 +47,7 @@ class Gateway:
 
     def start(self) -> None:
         """Begin; returns at once."""
-        command = [sys.executable, "-m", "service.cli", "up", "--no-worker", "--port", str(self.port)]
+        command = [sys.executable, *self._program, "--port", str(self.port)]
         with (self._folder / "gateway.log").open("ab") as log:
             self.process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)  # noqa: S603
 

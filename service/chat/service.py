@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 
-from bank.episode import StopReason
+from bank.episode import Episode, StopReason
 from bank.ledger.errors import SlotTaken
 from bank.ledger.ledger import Books
+from bank.ledger.outcome import Outcome
 from service.auth import Caller
 from service.books import BooksAsync
 from service.chat.schemas import ChatRequest
@@ -21,6 +24,16 @@ from service.telemetry import Telemetry
 
 STUDENT = "student"
 """The alias that every client may use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A new conversation on its way to the ledger."""
+
+    episode: Episode
+    owner: str
+    seen: str
+    """Its fingerprint."""
 
 
 class ChatDesk:
@@ -49,7 +62,7 @@ class ChatDesk:
             return turn
 
     async def _thread(self, transcript: Transcript, caller: Caller, named: str | None, *, stored: bool) -> Thread:
-        if not stored:
+        if not stored or (named is None and not transcript.answered):  # nothing on record that it could go on with
             return Thread(transcript)
         return await self._books.read(lambda books: find_thread(books, transcript, caller, named))
 
@@ -73,18 +86,26 @@ class ChatDesk:
             return
         known = question.thread.episode
         seen = fingerprint((*question.thread.transcript.messages, answer.shown))
+        if known is None:
+            await self._books.write_part(_begin_all, Begun(answer.episode, question.owner, seen))
+        else:
+            await self._extend(answer.episode, len(known.turns), question.owner, seen)
+        if answer.episode.stop_reason is not StopReason.WAITING:
+            self._telemetry.count_run(answer.episode)
 
+    async def _extend(self, episode: Episode, known: int, owner: str, seen: str) -> None:
         def write(books: Books) -> None:
-            if known is None:
-                books.episodes.add(answer.episode)
-            else:
-                books.episodes.extend(answer.episode, len(known.turns))
-            books.conversations.place(answer.episode.id, question.owner, seen)
+            books.episodes.extend(episode, known)
+            books.conversations.place(episode.id, owner, seen)
 
         try:
             await self._books.write(write)
         except SlotTaken:
             message = "this conversation went on in another request"
             raise ServiceError(409, "conversation_moved", message) from None
-        if answer.episode.stop_reason is not StopReason.WAITING:
-            self._telemetry.count_run(answer.episode)
+
+
+def _begin_all(books: Books, begun: Sequence[Begun]) -> list[Outcome]:
+    books.episodes.add_all([one.episode for one in begun])
+    books.conversations.begin([(one.episode.id, one.owner, one.seen) for one in begun])
+    return [Outcome()] * len(begun)

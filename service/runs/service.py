@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from agents.loop import Run
 from bank.episode import Episode
 from bank.ids import new_id
 from bank.ledger.ledger import Books
+from bank.ledger.outcome import Outcome
 from bank.remember import remember
 from service.books import BooksAsync
 from service.errors import RETRY_AFTER, ServiceError
@@ -130,15 +131,16 @@ class Runs:
 
     async def _record(self, episode: Episode) -> None:
         """Episode and experience in one transaction: what is answered afterwards is on disk."""
-        now = datetime.now(UTC)
+        await self._books.write_part(self._keep_all, episode)
+        self._telemetry.count_run(episode)
 
-        def write(books: Books) -> None:
-            books.episodes.add(episode)
+    def _keep_all(self, books: Books, episodes: Sequence[Episode]) -> list[Outcome]:
+        books.episodes.add_all(episodes)
+        now = datetime.now(UTC)
+        for episode in episodes:
             if episode.reward is not None:
                 remember(books, episode, episode.reward, self._rules.success_threshold, now)
-
-        await self._books.write(write)
-        self._telemetry.count_run(episode)
+        return [Outcome()] * len(episodes)
 
     def _require_open(self) -> None:
         if self._draining:

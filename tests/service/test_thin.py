@@ -18,6 +18,7 @@ async def test_openapi_is_what_fastapi_would_say_of_the_same_endpoint(serve, rou
     ordinary.add_api_route(
         "/as_usual" + route.path, route.endpoint, methods=list(route.methods), status_code=route.status_code,
         response_model=route.response_model, responses=route.responses, tags=route.tags,
+        openapi_extra=route.openapi_extra,
     )  # fmt: skip
     async with serve() as service:
         service.app.include_router(ordinary)
