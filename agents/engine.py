@@ -24,6 +24,10 @@ class Unavailable(EngineFault):
         self.retry_after = retry_after
 
 
+class PromptTooLong(EngineFault):
+    """The prompt leaves no room for a reply; asking again changes nothing."""
+
+
 class UnknownVersion(EngineFault):
     """The named version is not loaded here. Never answered by another version or by the base."""
 
@@ -75,7 +79,7 @@ class Engine(Protocol):
     """Serves several immutable student versions over one base model."""
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        """One reply. Raises `UnknownVersion` or another `EngineFault`."""
+        """One reply. Raises `UnknownVersion`, `PromptTooLong` or another `EngineFault`."""
         ...
 
     async def load(self, adapter: AdapterRef) -> None:

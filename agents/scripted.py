@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from agents.adapter import AdapterRef
-from agents.engine import EngineFault, GenerateRequest, Generation, LoadRefused, UnknownVersion
+from agents.engine import EngineFault, GenerateRequest, Generation, LoadRefused, PromptTooLong, UnknownVersion
 from agents.parsing.hermes import parse
 from bank.message import Message, Role
 
@@ -30,11 +30,15 @@ _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 class ScriptedEngine:
     """An `agents.engine.Engine` that answers from a list (one text a turn) or a function."""
 
-    def __init__(self, script: Sequence[str] | Answer, versions: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, script: Sequence[str] | Answer, versions: Mapping[str, str] | None = None, context: int | None = None
+    ) -> None:
+        """`context`: most tokens of a prompt; None is no bound."""
         self.requests: list[GenerateRequest] = []
         """Every admitted request, in order of arrival."""
         self._script = script
         self._versions = {BASE: BASE_DIGEST, **(versions or {})}
+        self._context = context
         self._closed = False
 
     async def generate(self, request: GenerateRequest) -> Generation:
@@ -43,6 +47,7 @@ class ScriptedEngine:
             raise EngineFault("the engine is closed")
         if request.version not in self._versions:
             raise UnknownVersion(f"{request.version} is not loaded; loaded: {', '.join(self._versions)}")
+        self._require_room(request)
         self.requests.append(request)
         await asyncio.sleep(0)
         return _generation(request, await self._text(request))
@@ -65,6 +70,11 @@ class ScriptedEngine:
         """Refuse further requests."""
         self._closed = True
 
+    def _require_room(self, request: GenerateRequest) -> None:
+        size = len(_prompt_ids(request))
+        if self._context is not None and size >= self._context:
+            raise PromptTooLong(f"the prompt's {size} tokens leave no room in a context of {self._context}")
+
     async def _text(self, request: GenerateRequest) -> str:
         if callable(self._script):
             text = self._script(request)
@@ -83,12 +93,16 @@ def _generation(request: GenerateRequest, text: str) -> Generation:
     parsed = parse("".join(sampled))
     return Generation(
         version=request.version,
-        prompt_ids=tuple(_id(token) for message in request.messages for token in _prompt(message)),
+        prompt_ids=_prompt_ids(request),
         sampled_ids=ids,
         logprobs=tuple(-1.0 / (1 + number) for number in ids),
         reply=Message(Role.ASSISTANT, parsed.content, parsed.tool_calls),
         finish_reason="stop" if finished else "length",
     )
+
+
+def _prompt_ids(request: GenerateRequest) -> tuple[int, ...]:
+    return tuple(_id(token) for message in request.messages for token in _prompt(message))
 
 
 def _prompt(message: Message) -> list[str]:

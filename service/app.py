@@ -116,6 +116,7 @@ async def _start(settings: Settings, given: Given, telemetry: Telemetry, stack: 
     await keyring.first_operator(settings.data if settings.embedded else None)
     rules = Rules(settings.max_runs, settings.success_threshold)
     trust = Trust(settings.trusted_role, settings.success_threshold)
+    desk = FeedbackDesk(books, telemetry, trust)
     runs = Runs(books, fleet, Worlds(suite, settings.suite, toolbox), telemetry, rules)
     state = State(
         settings=settings,
@@ -123,8 +124,8 @@ async def _start(settings: Settings, given: Given, telemetry: Telemetry, stack: 
         fleet=fleet,
         swap=swap,
         runs=runs,
-        chats=ChatDesk(books, fleet, runs, telemetry),
-        feedback=FeedbackDesk(books, telemetry, trust),
+        chats=ChatDesk(books, fleet, runs, telemetry, desk.settle),
+        feedback=desk,
         rounds=RoundOffice(books, jobs),
         keys=keyring,
         callers=callers,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
 from agents.adapter import AdapterRef
-from agents.engine import EngineFault, GenerateRequest, Generation, Sampling
+from agents.engine import EngineFault, GenerateRequest, Generation, PromptTooLong, Sampling
 from agents.parsing.reply import reply_of
 from agents.transformers_engine.backbone import Backbone
 from agents.transformers_engine.decode import Decoder
@@ -45,7 +45,7 @@ class TransformersEngine:
         self._worker = Worker(self._decoder, self._residents, max_batch)
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        """One reply. Raises `UnknownVersion`, or `EngineFault` when the prompt fills the context or the engine failed."""
+        """One reply. Raises `UnknownVersion`, `PromptTooLong`, or `EngineFault` when the engine failed."""
         prompt = render(self._backbone.tokenizer, request.messages, request.tools)
         row = await self._run(self._row(request.version, prompt, request.sampling))
         return Generation(
@@ -102,7 +102,7 @@ class TransformersEngine:
     def _row(self, version: str, prompt: tuple[int, ...], sampling: Sampling) -> Row:
         left = self._context - len(prompt)
         if left < 1:
-            raise EngineFault(f"the prompt's {len(prompt)} tokens leave no room in a context of {self._context}")
+            raise PromptTooLong(f"the prompt's {len(prompt)} tokens leave no room in a context of {self._context}")
         if sampling.max_tokens < 1 or not prompt:
             raise EngineFault("nothing to generate: max_tokens and the prompt must not be empty")
         if not 0 <= min(prompt) <= max(prompt) < self._vocabulary:

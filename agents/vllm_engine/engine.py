@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from agents.adapter import AdapterRef
-from agents.engine import EngineFault, GenerateRequest, Generation, Sampling, UnknownVersion
+from agents.engine import EngineFault, GenerateRequest, Generation, PromptTooLong, Sampling, UnknownVersion
 from agents.parsing.reply import reply_of
 from agents.vllm_engine.model import ServedModel
 from agents.vllm_engine.schemas import Choice, Completion
@@ -55,7 +55,7 @@ class VllmEngine:
         self._shelf = Shelf(self._wire, model)
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        """One reply. Raises `UnknownVersion`, `Unavailable`, or `EngineFault` when the prompt fills the context."""
+        """One reply. Raises `UnknownVersion`, `Unavailable`, `PromptTooLong` or another `EngineFault`."""
         prompt = self._model.template.render(request.messages, request.tools)
         sampled = await self.complete(request.version, prompt, request.sampling)
         return self._generation(request, prompt, sampled)
@@ -114,7 +114,7 @@ class VllmEngine:
         base = await self._shelf.base()
         left = (base.max_model_len or 0) - len(prompt_ids)
         if left < 1:
-            raise EngineFault(
+            raise PromptTooLong(
                 f"the prompt's {len(prompt_ids)} tokens leave no room in a context of {base.max_model_len}"
             )
         if sampling.max_tokens < 1 or not prompt_ids:

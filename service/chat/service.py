@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Sequence
+=======
+from collections.abc import Callable
+>>>>>>> 301d255 (A prompt that is too long is the client's to cut (400); praise for a conversation that still waits counts once it has ended; the reference time server serves a run)
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -22,6 +26,8 @@ from service.fleet import Fleet, Lease, NoReplica
 from service.runs.service import Runs
 from service.telemetry import Telemetry
 
+Settle = Callable[[Books, Episode], None]
+"""What is due when a conversation that others may have judged already has ended."""
 STUDENT = "student"
 """The alias that every client may use."""
 
@@ -39,11 +45,12 @@ class Begun:
 class ChatDesk:
     """The rules of chat."""
 
-    def __init__(self, books: BooksAsync, fleet: Fleet, runs: Runs, telemetry: Telemetry) -> None:
+    def __init__(self, books: BooksAsync, fleet: Fleet, runs: Runs, telemetry: Telemetry, settle: Settle) -> None:
         self._books = books
         self._fleet = fleet
         self._runs = runs
         self._telemetry = telemetry
+        self._settle = settle
 
     async def ask(self, request: ChatRequest, caller: Caller, named: str | None) -> ChatTurn:
         """A turn in progress; `named` is the episode to go on with. Raises `ServiceError`."""
@@ -96,6 +103,7 @@ class ChatDesk:
     async def _extend(self, episode: Episode, known: int, owner: str, seen: str) -> None:
         def write(books: Books) -> None:
             books.episodes.extend(episode, known)
+            self._settle(books, episode)
             books.conversations.place(episode.id, owner, seen)
 
         try:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from agents.engine import EngineFault, GenerateRequest, Generation, Sampling
+from agents.engine import EngineFault, GenerateRequest, Generation, PromptTooLong, Sampling
 from agents.limits import Limits
 from agents.loop import trust, turn_seed
 from bank.episode import Episode, StopReason, Turn
@@ -20,6 +20,8 @@ from service.errors import RETRY_AFTER, ServiceError
 from service.fleet import Lease
 from service.worlds import live_task
 
+TOO_LONG = "context_length_exceeded"
+"""OpenAI's word for it: clients cut their history when they read it."""
 CORRECTIONS = 2
 """How often a model is told what is wrong with its calls before the client hears of it."""
 
@@ -91,6 +93,8 @@ class ChatTurn:
                 raise ServiceError(503, "shutting_down", "the request was ended", headers=RETRY_AFTER) from None
             except TimeoutError:
                 raise ServiceError(503, "time_limit", "the model did not answer in time", headers=RETRY_AFTER) from None
+            except PromptTooLong as error:
+                raise ServiceError(400, TOO_LONG, str(error)) from None
             except EngineFault as error:
                 raise ServiceError(503, "engine_fault", str(error), headers=RETRY_AFTER) from None
             return answer

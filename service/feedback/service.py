@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bank.api_key import KeyRole
+from bank.episode import Episode
 from bank.feedback import Feedback
 from bank.ids import new_id
 from bank.ledger.ledger import Books
@@ -71,6 +72,13 @@ class FeedbackDesk:
     async def retract(self, feedback_id: str, caller: Caller) -> Feedback:
         """The retracted row; again gives the same row. Raises `ServiceError` 404."""
         return await self._books.write(lambda books: self._withdraw(books, feedback_id, caller))
+
+    def settle(self, books: Books, episode: Episode) -> None:
+        """A conversation that was praised while it waited for its client has ended: now it may become an experience."""
+        praise = [row for row in books.feedback.of_episode(episode.id) if self._vouches(row)]
+        if praise:
+            first = praise[0]
+            remember(books, episode, first.value, self._trust.success_threshold, datetime.now(UTC))
 
     def _store(self, books: Books, sent: Sequence[Sent]) -> list[Outcome]:
         owners = books.episodes.owners({one.row.episode_id for one in sent})

@@ -374,3 +374,35 @@ async def test_a_stopping_service_tells_its_streams(listen):
         server.should_exit = True
         answer = await post
         assert json.loads(events(answer.text)[-1])["error"]["code"] == "shutting_down"
+
+
+async def test_a_prompt_that_fills_the_context_is_the_clients_to_cut(serve):
+    async with serve(ScriptedEngine(lambda _: "done", context=10)) as service:
+        assert (await service.client.post("/v1/chat/completions", json=body())).status_code == 200
+        long = body({"role": "user", "content": "word " * 10})
+        answer = await service.client.post("/v1/chat/completions", json=long)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded")
+        assert len(service.episodes()) == 1
+
+
+async def test_praise_for_a_conversation_that_still_waits_counts_when_it_has_ended(serve, hermes):
+    async with serve(ScriptedEngine([hermes("weather", city="Oslo"), "Rain."])) as service:
+        first = await ask(service, tools=TOOLS)
+        praise = {"episode_id": first.json()["episode_id"], "value": 1.0, "metric": "success"}
+        assert (await service.client.post("/feedback", json=praise)).status_code == 201
+        assert service.read(lambda books: books.experiences.count()) == 0
+        said = choice(first)["message"]
+        await ask(service, HELLO, said, result(said["tool_calls"][0], "rain"), tools=TOOLS)
+        (experience,) = service.read(lambda books: books.experiences.pending(10))
+        assert (experience.episode_id, experience.task) == (praise["episode_id"], "hello")
+
+
+async def test_praise_that_was_taken_back_before_the_end_does_not_count(serve, hermes):
+    async with serve(ScriptedEngine([hermes("weather", city="Oslo"), "Rain."])) as service:
+        first = await ask(service, tools=TOOLS)
+        praise = {"episode_id": first.json()["episode_id"], "value": 1.0, "metric": "success"}
+        stored = await service.client.post("/feedback", json=praise)
+        await service.client.delete(f"/feedback/{stored.json()['id']}")
+        said = choice(first)["message"]
+        await ask(service, HELLO, said, result(said["tool_calls"][0], "rain"), tools=TOOLS)
+        assert service.read(lambda books: books.experiences.count()) == 0

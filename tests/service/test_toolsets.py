@@ -1,6 +1,7 @@
 """Runs with the operator's tools; results that are too long for a prompt."""
 
 import json
+import sys
 
 import pytest
 
@@ -66,3 +67,18 @@ def test_a_wrong_file_stops_the_start_and_names_the_setting(tmp_path, monkeypatc
     monkeypatch.setenv("RATCHET_TOOLS", str(file))
     with pytest.raises(SettingsError, match=r"RATCHET_TOOLS: .*exactly one of mcp, openapi, python, code"):
         read_settings()
+
+
+async def test_a_run_works_with_a_reference_server_of_the_protocol(serve, hermes, tmp_path):
+    file = tmp_path / "tools.json"
+    command = [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"]
+    file.write_text(json.dumps({"clock": {"mcp": {"command": command, "allow": ["convert_time"]}}}))
+    asked = {"source_timezone": "Europe/Vienna", "time": "16:30", "target_timezone": "Asia/Tokyo"}
+    engine = ScriptedEngine([hermes("get_current_time", timezone="UTC") + hermes("convert_time", **asked), "Late."])
+    async with serve(engine, tools=file) as service:
+        run = (await service.client.post("/v1/agent/runs", json={"input": "when?", "toolset": "clock"})).json()
+    assert [tool.name for tool in engine.requests[0].tools] == ["convert_time"]
+    refused, converted = [message["content"] for message in run["steps"][0]["observations"]]
+    assert "unknown tool" in refused
+    assert json.loads(converted)["target"]["timezone"] == "Asia/Tokyo"
+    assert run["stop_reason"] == "finished"
