@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Sequence
-=======
-from collections.abc import Callable
->>>>>>> 301d255 (A prompt that is too long is the client's to cut (400); praise for a conversation that still waits counts once it has ended; the reference time server serves a run)
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
