@@ -19,7 +19,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install vllm demo up bench-trainer chaos test check fix clean
+.PHONY: help install vllm demo up bench-trainer chaos gate-sim test check fix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ bench-trainer: $(STAMP) ## Cost of a training step against the released procedur
 
 chaos: $(STAMP) ## Kill gateways under load on SQLite and PostgreSQL and count what is lost: reports/chaos.json (ARGS="--seconds 30")
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
+
+gate-sim: $(STAMP) ## Error rates of the gate's verdict on simulated gates: reports/gate.json, gate.png
+	$(BIN)/python -m trainer.gate $(ARGS)
 
 test: $(STAMP) $(WITH_VLLM) ## Run the tests (ARGS="-k gate")
 	$(BIN)/python -m pytest $(ARGS)

@@ -18,7 +18,7 @@ from agents.engine import GenerateRequest, Sampling
 from agents.environment import Environment
 from bank.checkpoint import BASE, Checkpoint, CheckpointStatus
 from bank.episode import Split
-from bank.gate_report import GateReport, Verdict
+from bank.gate_report import GateReport
 from bank.ledger.errors import NotFound
 from bank.round import Round
 from trainer.durable import replace_file
@@ -126,8 +126,8 @@ def judged_checkpoint(
 
 
 def status_of(report: GateReport, promote: Promote) -> CheckpointStatus:
-    """Approved only by a better verdict, and only where nobody wants to decide by hand."""
-    approved = report.verdict is Verdict.BETTER and promote is Promote.AUTO
+    """Approved only by a better verdict with nothing against it, and only where nobody wants to decide by hand."""
+    approved = report.passed and promote is Promote.AUTO
     return CheckpointStatus.APPROVED if approved else CheckpointStatus.CANDIDATE
 
 

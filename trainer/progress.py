@@ -93,7 +93,8 @@ def describe(report: GateReport) -> str:
     return (
         f"gate: {report.verdict.value}; success {report.incumbent_success:.3f} -> {report.candidate_success:.3f}, "
         f"difference {report.difference:+.3f} [{report.low:+.3f}, {report.high:+.3f}] at {report.confidence:.0%}, "
-        f"sign test p {report.p_value:.2g} ({report.wins} won, {report.losses} lost of {report.tasks} tasks)"
+        f"p {report.p_value:.2g} ({report.wins} won, {report.losses} lost of {report.tasks} tasks)"
+        + "".join(f"; blocked: {reason}" for reason in report.blocked)
     )
 
 

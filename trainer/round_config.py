@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agents.engine import Sampling
 from agents.limits import Limits
+from agents.suites import open_suite
 from trainer.config import ColdStartConfig, LopdConfig
 from trainer.method_config import (
     METHODS,
@@ -43,13 +44,24 @@ class GateConfig(BaseModel):
     """How many held-out tasks, in the suite's order; None takes all of them."""
     samples_per_task: int = Field(default=1, ge=1)
     confidence: float = Field(default=0.95, gt=0.5, lt=1.0)
-    """Of the interval; the sign test must be below one minus it."""
-    resamples: int = Field(default=10_000, ge=100)
-    """Draws of the paired bootstrap."""
+    """Of the confidence sequence. A candidate that is not better is promoted with at most half of what is left to one."""
+    guards: tuple[str, ...] = ()
+    """Other suites, "<suite>" or "<suite>:<seed>", that must not regress."""
+    guard_margin: float = Field(default=0.05, ge=0.0, le=1.0)
+    """A guard regresses when its success falls by more than this, or provably at all."""
+    longest_ratio: float = Field(default=5.0, gt=1.0)
+    """A candidate that samples more than so many times the incumbent's tokens is not promoted by itself."""
     seed: int = 0
-    """Of the tasks' common random numbers and of the bootstrap."""
+    """Of the tasks' common random numbers."""
     sampling: Sampling = Sampling(max_tokens=64)
     """How both policies answer; its seed is replaced by the common random numbers."""
+
+    @field_validator("guards")
+    @classmethod
+    def _exist(cls, specs: tuple[str, ...]) -> tuple[str, ...]:
+        for spec in specs:
+            open_suite(spec)
+        return specs
 
 
 class ComputeConfig(BaseModel):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 COLOURS = {"better": "green", "worse": "red", "undecided": "yellow"}
@@ -20,6 +21,10 @@ def print_gate(console: Console, gate: Mapping[str, Any]) -> None:
     table.add_row("candidate", percent(gate["candidate_success"]), f"{gate['candidate_reward']:.3f}")
     console.print(table)
     console.print(gate_line(gate))
+    for part in [*gate.get("segments", ()), *gate.get("guards", ())]:
+        console.print(_part_line(part))
+    for reason in gate.get("blocked", ()):
+        console.print(f"not promoted by itself: {escape(reason)}")
 
 
 def gate_line(gate: Mapping[str, Any]) -> str:
@@ -28,8 +33,14 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     return (
         f"[{colour} bold]{gate['verdict']}[/] · difference {points(gate['difference'])} "
         f"({gate['confidence']:.0%} interval {points(gate['low'])} to {points(gate['high'])}) · "
-        f"{gate['wins']} won, {gate['losses']} lost · sign test p = {gate['p_value']:.2g}"
+        f"{gate['wins']} won, {gate['losses']} lost · p = {gate['p_value']:.2g}"
     )
+
+
+def _part_line(part: Mapping[str, Any]) -> str:
+    mark = "[red]regressed[/]" if part["regressed"] else ""
+    interval = f"{points(part['low'])} to {points(part['high'])}"
+    return f"  {escape(part['name'])}: {points(part['difference'])} ({interval}), {part['tasks']} tasks {mark}"
 
 
 def percent(share: float) -> str:

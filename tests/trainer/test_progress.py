@@ -59,5 +59,5 @@ def test_a_bar_on_a_terminal():
 def test_the_report_in_words():
     assert describe(REPORT) == (
         "gate: better; success 0.130 -> 0.420, difference +0.290 [+0.210, +0.370] at 95%, "
-        "sign test p 1e-09 (70 won, 10 lost of 208 tasks)"
+        "p 1e-09 (70 won, 10 lost of 208 tasks)"
     )

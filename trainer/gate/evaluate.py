@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,9 +12,11 @@ from agents.engine import Engine
 from agents.environment import Environment, Task
 from agents.limits import Limits
 from agents.loop import Run
+from agents.suites import open_suite
 from bank.episode import Episode, Split, StopReason
-from bank.gate_report import GateReport
-from trainer.gate.statistics import Score, compare
+from bank.gate_report import Comparison, GateReport
+from trainer.gate.behaviour import behaviour
+from trainer.gate.statistics import Score, compare, compare_parts
 from trainer.rollouts import Version, play
 from trainer.round_config import GateConfig
 from trainer.seeds import derive_seed
@@ -64,19 +66,70 @@ async def evaluate(bench: Bench, version: Version) -> Outcomes:
 
 async def judge(bench: Bench, candidate: Version, incumbent: Version) -> GateReport:
     """The report on two resident versions. Raises `GateFailed` without a single usable pair."""
-    ours = await evaluate(bench, candidate)
-    theirs = await evaluate(bench, incumbent)
-    first, second = _scores(ours.rewards, theirs.rewards, bench.threshold)
     config = bench.config
-    return compare(first, second, confidence=config.confidence, resamples=config.resamples, seed=config.seed)
+    contest = await _contest(bench, candidate, incumbent)
+    report = compare(*contest.scores, confidence=config.confidence, seed=config.seed)
+    segments = compare_parts(contest.by_kind(), config.confidence)
+    benches = {spec: replace(bench, environment=open_suite(spec)) for spec in config.guards}
+    guards = {spec: (await _contest(guard, candidate, incumbent)).scores for spec, guard in benches.items()}
+    guarded = compare_parts(guards, config.confidence, margin=config.guard_margin)
+    shift = {name: (old, contest.ours[name]) for name, old in contest.theirs.items()}
+    blocked = (*_regressions(segments, guarded), *_outgrown(shift["tokens"], config.longest_ratio))
+    return replace(report, segments=segments, guards=guarded, behaviour=shift, blocked=blocked)
 
 
-def _scores(candidate: Matrix, incumbent: Matrix, threshold: float) -> tuple[Score, Score]:
+@dataclass(frozen=True, slots=True)
+class _Contest:
+    """Both policies on one suite; the same index is the same task."""
+
+    candidate: Score
+    incumbent: Score
+    kinds: tuple[str, ...]
+    ours: Mapping[str, float]
+    theirs: Mapping[str, float]
+
+    @property
+    def scores(self) -> tuple[Score, Score]:
+        return self.candidate, self.incumbent
+
+    def by_kind(self) -> dict[str, tuple[Score, Score]]:
+        """The tasks of each kind."""
+        kinds = np.array(self.kinds)
+        return {
+            kind: (self.candidate.of(kinds == kind), self.incumbent.of(kinds == kind)) for kind in sorted(set(kinds))
+        }
+
+
+async def _contest(bench: Bench, candidate: Version, incumbent: Version) -> _Contest:
     """A fault fails the candidate's sample, and drops the task when it is the incumbent's."""
-    kept = ~np.isnan(incumbent).any(axis=1)
+    ours, theirs = await evaluate(bench, candidate), await evaluate(bench, incumbent)
+    kept: NDArray[np.bool_] = ~np.isnan(theirs.rewards).any(axis=1)
     if not kept.any():
-        raise GateFailed("the incumbent could not be judged on any held-out task")
-    return _score(np.nan_to_num(candidate[kept], nan=0.0), threshold), _score(incumbent[kept], threshold)
+        raise GateFailed(f"the incumbent could not be judged on any held-out task of {bench.environment.name}")
+    return _Contest(
+        candidate=_score(np.nan_to_num(ours.rewards[kept], nan=0.0), bench.threshold),
+        incumbent=_score(theirs.rewards[kept], bench.threshold),
+        kinds=tuple(kind_of(bench.tasks[index]) for index in np.flatnonzero(kept)),
+        ours=behaviour(ours.episodes),
+        theirs=behaviour(theirs.episodes),
+    )
+
+
+def kind_of(task: Task) -> str:
+    """What sort of task it is, as its suite names it."""
+    return str(task.payload.get("kind") or task.payload.get("family") or task.suite)
+
+
+def _regressions(segments: Sequence[Comparison], guards: Sequence[Comparison]) -> list[str]:
+    parts = [("segment", part) for part in segments] + [("guard", part) for part in guards]
+    return [f"{sort} {part.name} regressed by {-part.difference:.3f}" for sort, part in parts if part.regressed]
+
+
+def _outgrown(tokens: tuple[float, float], longest: float) -> list[str]:
+    incumbent, candidate = tokens
+    if candidate <= longest * max(incumbent, 1.0):
+        return []
+    return [f"it samples {candidate:.0f} tokens an episode, the incumbent {incumbent:.0f}"]
 
 
 def _score(rewards: Matrix, threshold: float) -> Score:

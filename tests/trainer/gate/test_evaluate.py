@@ -7,7 +7,7 @@ from agents.limits import Limits
 from agents.scripted import ScriptedEngine
 from agents.worlds.order_desk.suite import OrderDeskSuite
 from bank.episode import Split
-from trainer.gate.evaluate import Bench, GateFailed, evaluate, judge
+from trainer.gate.evaluate import Bench, GateFailed, evaluate, judge, kind_of
 from trainer.rollouts import Version
 from trainer.round_config import GateConfig
 
@@ -17,7 +17,7 @@ NEW, OLD = Version("new", "1" * 64), Version("old", "0" * 64)
 
 def bench(answer, **config):
     engine = ScriptedEngine(answer, {version.name: version.digest for version in (NEW, OLD)})
-    chosen = GateConfig(**{"tasks": 12, "resamples": 200, **config})
+    chosen = GateConfig(**{"tasks": 12, **config})
     return Bench(engine, SUITE, chosen, Limits(steps=3), threshold=1.0, parallel=4)
 
 
@@ -79,3 +79,38 @@ async def test_no_pair_is_no_verdict():
 
     with pytest.raises(GateFailed):
         await judge(bench(answer), NEW, OLD)
+
+
+async def test_results_by_kind_cover_every_task():
+    report = await judge(bench(lambda _: "done"), NEW, OLD)
+    assert sum(part.tasks for part in report.segments) == report.tasks
+    assert {part.name for part in report.segments} == {kind_of(t) for t in SUITE.tasks(Split.HELD_OUT)[:12]}
+    assert not report.passed
+
+
+async def test_a_guard_that_regresses_blocks_whatever_the_verdict():
+    def answer(request):
+        if request.version == "new":
+            raise EngineFault("away")
+        return "done"
+
+    report = await judge(bench(answer, guards=("code:0",), guard_margin=0.0), NEW, OLD)
+    (guard,) = report.guards
+    assert (guard.name, guard.tasks) == ("code:0", 12)
+    assert guard.regressed == (guard.difference < 0.0)
+    assert [reason for reason in report.blocked if "guard" in reason] == ([] if not guard.regressed else report.blocked)
+
+
+async def test_a_candidate_that_grew_far_longer_is_not_promoted_by_itself():
+    def answer(request):
+        return "word " * 200 if request.version == "new" else "done"
+
+    report = await judge(bench(answer), NEW, OLD)
+    old, new = report.behaviour["tokens"]
+    assert new > 5 * old
+    assert [reason for reason in report.blocked if "tokens" in reason]
+
+
+def test_a_guard_that_does_not_exist_is_refused_by_name():
+    with pytest.raises(ValueError, match="nowhere"):
+        GateConfig(guards=("nowhere:1",))

@@ -47,7 +47,7 @@ SMALL_ROUND: dict[str, Any] = {
         "student": {"rank": 4, "alpha": 8.0, "learning_rate": 1e-2},
     },
     "cold_start": {"steps": 2, "batch": 4},
-    "gate": {"tasks": 6, "resamples": 200, "sampling": {"max_tokens": 8}},
+    "gate": {"tasks": 6, "sampling": {"max_tokens": 8}},
 }
 
 
