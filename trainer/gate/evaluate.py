@@ -103,13 +103,13 @@ class _Contest:
 async def _contest(bench: Bench, candidate: Version, incumbent: Version) -> _Contest:
     """A fault fails the candidate's sample, and drops the task when it is the incumbent's."""
     ours, theirs = await evaluate(bench, candidate), await evaluate(bench, incumbent)
-    kept: NDArray[np.bool_] = ~np.isnan(theirs.rewards).any(axis=1)
+    kept = ~np.isnan(theirs.rewards).any(axis=1)
     if not kept.any():
         raise GateFailed(f"the incumbent could not be judged on any held-out task of {bench.environment.name}")
     return _Contest(
         candidate=_score(np.nan_to_num(ours.rewards[kept], nan=0.0), bench.threshold),
         incumbent=_score(theirs.rewards[kept], bench.threshold),
-        kinds=tuple(kind_of(bench.tasks[index]) for index in np.flatnonzero(kept)),
+        kinds=tuple(kind_of(bench.tasks[int(index)]) for index in np.flatnonzero(kept)),
         ours=behaviour(ours.episodes),
         theirs=behaviour(theirs.episodes),
     )
