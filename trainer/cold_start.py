@@ -65,5 +65,4 @@ def _accumulate(equipment: Equipment, lesson: Lesson, turn: tuple[Batch, float])
 
 def _nll(equipment: Equipment, lesson: Lesson, batch: Batch) -> torch.Tensor:
     hidden_SD = equipment.views.teacher(batch, lesson.leaf_BLD)
-    logp_S1 = equipment.views.scores(hidden_SD, batch.action_S[:, None])
-    return objective.nll(logp_S1[:, 0], batch.weight_S)
+    return objective.nll(equipment.views.sampled(hidden_SD, batch.action_S), batch.weight_S)

@@ -25,18 +25,21 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from trainer.entries import LogProbs, largest
+
 Reduction = Literal["mean", "sum"]
 Normalisation = Literal["token", "trajectory"]
 
 
 def log_probs(logits_SW: Tensor, index_SM: Tensor) -> Tensor:
     """Eq. 8: log p of the indexed tokens under the full softmax, [S, M]."""
-    return logits_SW.gather(1, index_SM) - logits_SW.logsumexp(1, keepdim=True)
+    found_SM: Tensor = LogProbs.apply(logits_SW, index_SM)  # type: ignore[no-untyped-call]
+    return found_SM
 
 
 def support(logits_teacher_SW: Tensor, size: int) -> Tensor:
     """Eq. 9: V, the token ids of the teacher's `size` most probable entries, [S, M]; no gradient."""
-    return logits_teacher_SW.detach().topk(min(size, logits_teacher_SW.shape[1]), dim=1).indices
+    return largest(logits_teacher_SW.detach(), size)
 
 
 def with_tail(logp_SM: Tensor, least: float) -> Tensor:
@@ -93,7 +96,10 @@ def anchor(context_BLD: Tensor, context_0_BLD: Tensor, reduction: Reduction) -> 
 
 
 def lagrangian(distillation: Tensor, margin: Tensor, beta: float, threshold: float) -> Tensor:
-    """Eq. 13 without the anchor: L + β (m - Δ), minimised over θ and φ, scalar."""
+    """Eq. 13 without the anchor: L + β (m - Δ), minimised over θ and φ, scalar.
+
+    L and Δ are means with the same weights (10, 12), so it may as well be asked token by token and averaged afterwards.
+    """
     return distillation + beta * (threshold - margin)
 
 

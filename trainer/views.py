@@ -70,6 +70,10 @@ class Passes:
         logits: Tensor = self._roles.head(hidden_SD)
         return logits.float()
 
+    def sampled(self, hidden_SD: Tensor, action_S: Tensor) -> Tensor:
+        """Log-probabilities of the sampled tokens, [S] float32."""
+        return self.rowwise(_of_action, hidden_SD, others=(action_S,))[:, 0]
+
     def compared(self, function: Callable[..., Tensor], *hidden: Tensor, others: tuple[Tensor, ...] = ()) -> Tensor:
         """`function` of the whole vocabulary's log-probabilities [S, W] of each view, and of `others`, to [S] or [S, X].
 
@@ -77,12 +81,23 @@ class Passes:
         """
 
         def rows(*parts: Tensor) -> Tensor:
-            views = [self._logits(part).log_softmax(1) for part in parts[: len(hidden)]]
+            views = [part.log_softmax(1) for part in parts[: len(hidden)]]
             found = function(*views, *parts[len(hidden) :])
             return found[:, None] if found.ndim == 1 else found
 
-        found_SX: Tensor = Rowwise.apply(rows, self._chunk, len(hidden), *hidden, *others)  # type: ignore[no-untyped-call]
+        found_SX = self.rowwise(rows, *hidden, others=others)
         return found_SX[:, 0] if found_SX.shape[1] == 1 else found_SX
+
+    def rowwise(self, function: Callable[..., Tensor], *hidden: Tensor, others: tuple[Tensor, ...] = ()) -> Tensor:
+        """The same of float32 logits, always to [S, X]."""
+
+        def rows(*parts: Tensor) -> Tensor:
+            return function(*(part.float() for part in parts[: len(hidden)]), *parts[len(hidden) :])
+
+        found_SX: Tensor = Rowwise.apply(  # type: ignore[no-untyped-call]
+            rows, self._roles.head.weight, self._chunk, len(hidden), *hidden, *others
+        )
+        return found_SX
 
     def _chunked(self, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
         # logits of one chunk at a time, computed again in the backward pass: never supervised tokens x vocabulary at once
@@ -146,3 +161,7 @@ class Views(Passes):
 def _hidden(output: Any) -> Tensor:
     hidden_BTD: Tensor = output.last_hidden_state
     return hidden_BTD
+
+
+def _of_action(logits_SW: Tensor, action_S: Tensor) -> Tensor:
+    return objective.log_probs(logits_SW, action_S[:, None])

@@ -11,6 +11,8 @@ from typing import Any
 from trainer.method_config import METHODS, RECONSTRUCTIONS, MethodName
 from trainer.round_config import RoundConfig, read_config
 
+UNHURRIED = 1e6
+"""Seconds that an episode may take: none may end because the machine is busy, or figures would depend on that."""
 TUNING_SEED = 1000
 """Suite seed of the learning-rate trials; no final run uses it."""
 ALL = "all"
@@ -131,6 +133,7 @@ def run_of(arm: Arm, suite: str, seed: int, size: Size, phase: str, defaults: Ro
         "steps": size.tuning_steps if phase == "tune" else size.steps,
         "cold_start": {"steps": size.cold_start},
         "gate": {"tasks": size.held_out},
+        "limits": {"seconds": UNHURRIED},
     }
     learning: dict[str, Any] = {arm.method: {**arm.overrides, "student": {"learning_rate": base * factor}}}
     config = read_config(defaults, overrides, learning)

@@ -186,26 +186,31 @@ class Lopd:
 
     def _backward(self, lesson: Lesson, turn: tuple[Batch, float], *, student: bool, composer: bool) -> Scored:
         """Equations 8 to 13 on one micro-batch, weighted."""
-        config, views = self.config, self.equipment.views
+        views = self.equipment.views
         batch, weight = turn
         with torch.set_grad_enabled(composer):
             teacher_SD = views.teacher(batch, lesson.leaf_BLD)
-            index_SM = views.support(teacher_SD, config.support)
-            asked_SN = torch.cat([index_SM, batch.action_S[:, None]], dim=1)
-            teacher_SN = views.scores(teacher_SD, asked_SN)
         with torch.set_grad_enabled(student):
-            student_SN = views.scores(views.student(batch), asked_SN)
+            student_SD = views.student(batch)
+        found_SX = views.rowwise(self._scored, student_SD, teacher_SD, others=(batch.action_S, batch.advantage_S))
+        (weight * batch.weight_S @ found_SX[:, 0]).backward()  # type: ignore[no-untyped-call]
+        return Scored(batch.weight_S, batch.advantage_S, *found_SX.detach()[:, 1:].unbind(1))
+
+    def _scored(self, student_SW: Tensor, teacher_SW: Tensor, action_S: Tensor, advantage_S: Tensor) -> Tensor:
+        """Each token's part of L + β (m - Δ), then its values in the order of `Scored`, [S, 7]."""
+        config = self.config
+        index_SM = objective.support(teacher_SW, config.support)
+        asked_SN = torch.cat([index_SM, action_S[:, None]], dim=1)
+        teacher_SN, student_SN = (objective.log_probs(each, asked_SN) for each in (teacher_SW, student_SW))
         target_SN = teacher_SN if config.distil_into_composer else teacher_SN.detach()
         p_teacher_SN = objective.with_tail(target_SN[:, :-1], config.tail_least)
         p_student_SN = objective.with_tail(student_SN[:, :-1], config.tail_least)
         kl_S = objective.reverse_kl(p_student_SN, p_teacher_SN)
         delta_S = objective.privilege(teacher_SN[:, -1], student_SN[:, -1], config.privilege_clip)
-        distilled = objective.distillation(kl_S, batch.weight_S)
-        margin = objective.margin(delta_S, batch.advantage_S, batch.weight_S)
-        (weight * objective.lagrangian(distilled, margin, self.beta, config.threshold)).backward()  # type: ignore[no-untyped-call]
-        values = (batch.weight_S, batch.advantage_S, kl_S, delta_S, teacher_SN[:, -1], student_SN[:, -1])
+        loss_S = objective.lagrangian(kl_S, advantage_S * delta_S, self.beta, config.threshold)
         peak_S = student_SN[:, :-1].amax(1).exp()
-        return Scored(*(value.detach() for value in (*values, p_teacher_SN[:, -1].exp(), peak_S)))
+        values = (kl_S, delta_S, teacher_SN[:, -1], student_SN[:, -1], p_teacher_SN[:, -1].exp(), peak_S)
+        return torch.stack([loss_S, *values], dim=1)
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, as copies; `torch.save` can write it. Not the cache of φ0's latents."""

@@ -26,6 +26,6 @@ def log_ratios(roles: Roles, passes: Passes, samples: Sequence[Sample], budget: 
     device: torch.device = roles.embed.weight.device
     found_B = torch.zeros(len(samples), device=device)
     for batch in batches_of(strands.rows(points, ones_S, ones_S), budget, 0, device):
-        logp_S = passes.scores(passes.plain(batch, STUDENT), batch.action_S[:, None])[:, 0]
+        logp_S = passes.sampled(passes.plain(batch, STUDENT), batch.action_S)
         found_B.index_add_(0, batch.trajectory_B[batch.row_S], logp_S - batch.recorded_S)
     return found_B.cpu()

@@ -169,7 +169,7 @@ class StudentMethod(ABC, Generic[C]):
 
     def sampled(self, hidden_SD: Tensor, batch: Batch) -> Tensor:
         """Log-probabilities of the sampled tokens, [S]."""
-        return self.passes.scores(hidden_SD, batch.action_S[:, None])[:, 0]
+        return self.passes.sampled(hidden_SD, batch.action_S)
 
     def log_ratios(self, samples: Sequence[Sample]) -> Tensor:
         """As `Method.log_ratios`."""

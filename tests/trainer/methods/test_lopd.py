@@ -4,6 +4,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from bank.episode import StopReason
 from trainer.cold_start import nll_of
@@ -107,16 +108,30 @@ def test_the_margin_makes_the_teacher_prefer_rewarded_tokens(new_lopd, samples):
     assert loose.beta == 0
 
 
+class HeadProducts(TorchDispatchMode):
+    """Rows of every matrix product with the vocabulary."""
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        self.rows, self._vocabulary = [], vocabulary
+
+    def __torch_dispatch__(self, operation, types, arguments=(), named=None):
+        if operation.overloadpacket is torch.ops.aten.mm and self._vocabulary in (
+            *arguments[0].shape,
+            *arguments[1].shape,
+        ):
+            self.rows.append(len(arguments[0]))
+        return operation(*arguments, **(named or {}))
+
+
 def test_the_head_sees_sampled_positions_only(new_lopd, samples):
     lopd, every = new_lopd(head_chunk=16), samples(4)
-    seen = []
-    hook = lopd.equipment.roles.head.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].shape))
-    tokens = lopd.step(every)["tokens"]
-    hook.remove()
+    with HeadProducts(lopd.equipment.roles.head.weight.shape[0]) as products:
+        tokens = lopd.step(every)["tokens"]
     assert tokens == sum(len(turn.sampled_ids) for sample in every for turn in sample.episode.turns)
-    assert all(len(shape) == 2 and shape[0] <= 16 for shape in seen)
-    # support, teacher's scores, student's scores, and the last two once more in the backward pass
-    assert sum(shape[0] for shape in seen) == 5 * tokens
+    assert max(products.rows) <= 16
+    # student and teacher, each once forward and once back
+    assert sum(products.rows) == 4 * tokens
 
 
 def test_micro_batches_add_up_to_the_same_gradient(new_lopd, samples):
@@ -202,7 +217,7 @@ def test_restored_state_repeats_the_next_step_without_the_anchors_cache(new_lopd
     assert same(student_of(one), student_of(other))
     # φ0's latents are composed again in other micro-batches than before
     for expected_weight, weight in zip(phi_of(one), phi_of(other), strict=True):
-        assert_close(weight, expected_weight, rtol=1e-4, atol=1e-6)
+        assert_close(weight, expected_weight, rtol=1e-4, atol=1e-5)
     assert one.beta == other.beta
 
 
